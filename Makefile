@@ -1,0 +1,53 @@
+# Everything sets itself up: a local .venv from pyproject.toml, with the versions of constraints.txt. No activation.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench slow results docs lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## create .venv with everything the project needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "openprior needs Python 3.11 or newer; say PYTHON=python3.12 make ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP) ## release the embedded demo survey, with a report
+	@rm -rf demo-release
+	$(BIN)/openprior demo -o demo-release
+
+check: $(STAMP) ## format, lint, types, layers
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(STAMP) ## the tests and the doctests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+slow: $(STAMP) ## the long statistical tests
+	$(BIN)/python -m pytest -m slow
+
+bench: $(STAMP) ## speed, with the peer in the same run
+	$(BIN)/python -m benchmarks.speed
+
+results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results
+	$(BIN)/python -m benchmarks.accuracy
+
+format: $(STAMP) ## rewrite the files in the project's format
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+lock: ## write constraints.txt anew from the newest versions that fit
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet -e '.[dev]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable > constraints.txt
+	rm -rf .venv-lock
+
+clean: ## remove what was built
+	rm -rf .venv .venv-lock demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis

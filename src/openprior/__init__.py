@@ -1,0 +1,74 @@
+"""openprior: differentially private statistics and synthetic tables, with public data as prior knowledge.
+
+>>> import openprior as op
+>>> sorted(op.mechanisms())
+['mwem', 'mwem-pub', 'pmw-pub', 'public']
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# These three are functions and would be hidden by the sub-package or module of the same name if that were imported
+# later; importing them here, light as they are, settles it.
+from openprior.evaluate import evaluate
+from openprior.mechanisms import mechanisms
+from openprior.release import Release, open_release, release
+
+if TYPE_CHECKING:
+    from openprior.certificate import Certificate
+    from openprior.data.schema import Schema
+    from openprior.errors import OpenPriorError
+    from openprior.guidance.mixture import best_mixture_error
+    from openprior.mechanisms.mwem import Mwem
+    from openprior.mechanisms.mwem_pub import MwemPub
+    from openprior.mechanisms.pmw_pub import PmwPub
+    from openprior.mechanisms.public import PublicProxy
+    from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "Mwem",
+    "MwemPub",
+    "OpenPriorError",
+    "PmwPub",
+    "PublicProxy",
+    "Release",
+    "Schema",
+    "Workload",
+    "all_marginals",
+    "best_mixture_error",
+    "evaluate",
+    "mechanisms",
+    "open_release",
+    "random_marginals",
+    "release",
+    "target_marginals",
+]
+
+# The rest is imported when it is first used, so that `import openprior` stays fast.
+_HOMES = {
+    "Certificate": "certificate",
+    "Mwem": "mechanisms.mwem",
+    "MwemPub": "mechanisms.mwem_pub",
+    "OpenPriorError": "errors",
+    "PmwPub": "mechanisms.pmw_pub",
+    "PublicProxy": "mechanisms.public",
+    "Schema": "data.schema",
+    "Workload": "workload",
+    "all_marginals": "workload",
+    "best_mixture_error": "guidance.mixture",
+    "random_marginals": "workload",
+    "target_marginals": "workload",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'openprior' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"openprior.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

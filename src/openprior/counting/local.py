@@ -1,0 +1,146 @@
+"""Counting on this machine: all marginals of a request in one pass, on every core.
+
+`count_batches` streams: each worker takes the next batch, encodes it and counts it into tables of its own, so
+that a folder larger than memory costs one pass and the tables. `RowCounter` keeps the codes of an in-memory
+table ready and counts them under changing weights, over all rows or some of them.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.plan import Bundle, Cells, Plan
+from openprior.data.encode import Table
+from openprior.workload import Marginal
+
+__all__ = ["RowCounter", "count_batches", "count_table", "workers"]
+
+Columns = Sequence[NDArray[np.unsignedinteger]]
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 14
+"""Rows fused at a time: fifteen columns of two bytes stay in the second-level cache."""
+
+
+_MANY = 10_000_000
+"""Rows to plan for when the number of rows is not known before they are read."""
+
+
+def workers() -> int:
+    """How many threads count: every core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_table(table: Table, marginals: Iterable[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
+    """Counts of these marginals; a dict of flat C-order vectors."""
+    cells = Cells(table.domain, marginals)
+    pieces = [tuple(c[i : i + (1 << 18)] for c in table.columns) for i in range(0, max(table.n, 1), 1 << 18)]
+    counts, _ = count_batches(pieces, _same, cells, rows=table.n)
+    return {m: v.astype(np.int64, copy=False) for m, v in cells.split(counts).items()}
+
+
+def _same(columns: Columns) -> Columns:
+    return columns
+
+
+def count_batches(
+    batches: Iterable[Any], encode: Callable[[Any], Columns], cells: Cells, *, rows: int | None = None
+) -> tuple[NDArray[np.int64], int]:
+    """The flat counts of all cells, and the number of rows; `encode` runs in the workers and must be pure."""
+    plan = Plan(cells, _MANY if rows is None else rows)
+    source, lock = iter(batches), threading.Lock()
+    stopped = threading.Event()
+
+    def work() -> tuple[list[NDArray[np.int64]], int]:
+        tables = [np.zeros(b.table_cells, np.int64) for b in plan.bundles]
+        seen = 0
+        try:
+            while not stopped.is_set():
+                with lock:
+                    batch = next(source, None)
+                if batch is None:
+                    break
+                columns = encode(batch)
+                seen += len(columns[0])
+                _count(plan, columns, tables)
+        except BaseException:
+            stopped.set()
+            raise
+        return tables, seen
+
+    threads = workers() if rows is None or rows > 1 << 16 else 1
+    with ThreadPoolExecutor(threads) as pool:
+        results = [f.result() for f in [pool.submit(work) for _ in range(threads)]]
+    out = np.zeros(len(cells), np.int64)
+    for i, bundle in enumerate(plan.bundles):
+        scratch = np.zeros(bundle.scratch_cells, np.int64)
+        for tables, _ in results:
+            scratch[: bundle.table_cells] += tables[i]
+        _distribute(bundle, scratch, out)
+    return out, sum(seen for _, seen in results)
+
+
+def _count(plan: Plan, columns: Columns, tables: list[NDArray[np.int64]]) -> None:
+    rows = len(columns[0])
+    ones = np.ones(min(rows, _BLOCK), np.int64)
+    for start in range(0, rows, _BLOCK):
+        block = plan.fuse(columns, start, min(start + _BLOCK, rows))
+        for bundle, table in zip(plan.bundles, tables, strict=True):
+            _tally(bundle, block, ones, table)
+
+
+def _tally(b: Bundle, codes: NDArray[Any], weights: NDArray[Any], tables: NDArray[Any]) -> None:
+    from openprior.counting.kernel import tally
+
+    tally(codes, b.prefix, b.strides, b.lasts, b.sizes, b.starts, weights, tables)
+
+
+def _distribute(b: Bundle, scratch: NDArray[Any], out: NDArray[Any]) -> None:
+    from openprior.counting.kernel import distribute
+
+    distribute(b.steps, b.shapes, b.sum_strides, scratch, out)
+
+
+class RowCounter:
+    """Weighted counts of one table's rows, again and again: fused once, counted with every core.
+
+    Memory: the fused codes (a byte or two a row and group) and one bundle's tables a thread; nothing of size
+    rows × marginals is stored.
+    """
+
+    def __init__(self, table: Table, marginals: Iterable[Marginal]) -> None:
+        self.cells = Cells(table.domain, marginals)
+        self._plan = Plan(self.cells, table.n)
+        self._codes = self._plan.fuse(table.columns, 0, table.n)
+
+    def answers(self, weights: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
+        """The flat answers when row r (or row rows[r]) has weight weights[r]."""
+        codes = self._codes if rows is None else np.ascontiguousarray(self._codes[:, rows])
+        out = np.zeros(len(self.cells), np.float64)
+        bundles, lock = iter(self._plan.bundles), threading.Lock()
+        largest = max(b.scratch_cells for b in self._plan.bundles)
+
+        def work() -> None:
+            space = np.empty(largest, np.float64)
+            while True:
+                with lock:
+                    bundle = next(bundles, None)
+                if bundle is None:
+                    return
+                scratch = space[: bundle.scratch_cells]
+                scratch[: bundle.table_cells] = 0.0
+                _tally(bundle, codes, weights, scratch)
+                _distribute(bundle, scratch, out)
+
+        if codes.shape[1] * len(self._plan.bundles) < 1 << 16:
+            work()
+        else:
+            with ThreadPoolExecutor(workers()) as pool:
+                for future in [pool.submit(work) for _ in range(workers())]:
+                    future.result()
+        return out

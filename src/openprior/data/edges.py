@@ -1,0 +1,75 @@
+"""Bin edges from public quantiles: about equally many rows in each bin, at numbers a person would write.
+
+An edge is rounded to the coarsest decimal that moves it by less than a tenth of its bin, so that income is
+cut at 12000 and not at 11987.3. Rounding moves edges a little off the quantile, which costs nothing.
+
+>>> quantile_edges(np.arange(1000), np.ones(1000), 4, whole=True)
+[0, 250, 500, 750, 999]
+"""
+
+import math
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["few", "moment_of", "quantile_edges"]
+
+
+def few(values: npt.NDArray[Any], counts: npt.NDArray[Any], limit: int) -> bool:
+    """Whether the distinct values are so few, and so often repeated, that each deserves its own code."""
+    return len(values) <= limit and (len(values) <= 2 or 4 * len(values) <= counts.sum())
+
+
+def quantile_edges(
+    values: npt.NDArray[Any], counts: npt.NDArray[Any], bins: int, *, whole: bool, nice: bool = True
+) -> list[int] | list[float]:
+    """At most `bins` bins over distinct values with counts; at least two values are needed."""
+    order = np.argsort(values)
+    values, share = values[order], np.cumsum(counts[order]) / counts.sum()
+    low, high = values[0].item(), values[-1].item()
+    # The edge is the first value above the quantile: a value that fills whole bins then starts just one.
+    places = np.searchsorted(share, np.arange(1, bins) / bins, side="right")
+    inner = np.unique(values[np.minimum(places, len(values) - 1)])
+    inner = inner[(inner > low) & (inner < high)]
+    edges = np.concatenate([[low], inner, [high]])
+    with np.errstate(over="ignore"):
+        gaps = np.diff(edges) if nice else np.zeros(len(edges) - 1)
+    rounded = [_nice(edge, min(a, b)) for edge, a, b in zip(inner.tolist(), gaps[:-1], gaps[1:], strict=True)]
+    if whole:
+        ends = sorted({round(edge) for edge in rounded})
+        return [int(low), *(e for e in ends if low < e < high), int(high)]
+    start, end = _outward(low, gaps[0], math.floor), _outward(high, gaps[-1], math.ceil)
+    return [start, *(e for e in sorted(set(rounded)) if start < e < end), end]
+
+
+def _unit(gap: float) -> int:
+    """The decimal place that is at most a tenth of the gap, as a power of ten."""
+    return math.floor(math.log10(gap)) - 1
+
+
+def _nice(edge: float, gap: float) -> float:
+    return round(edge, -_unit(float(gap))) if 0 < gap < math.inf else edge
+
+
+def _outward(edge: float, gap: float, towards: Any) -> float:
+    """The end rounded away from the data; kept as it is where floats are too coarse for that."""
+    if not 1e-300 < gap < 1e300:
+        return edge
+    place = -_unit(float(gap))
+    scale = 10.0**place
+    moved = round(towards(edge * scale) / scale, place) if math.isfinite(edge * scale) else edge
+    ok = moved <= edge if towards is math.floor else moved >= edge
+    return float(moved if ok else edge)
+
+
+def moment_of(ticks: int, kind: pa.DataType) -> date | time:
+    """The date, time of day or timestamp at so many microseconds; a time past the day's end is its last."""
+    if pa.types.is_time(kind):
+        moment = datetime(1970, 1, 1) + timedelta(microseconds=min(ticks, 86_399_999_999))
+        return moment.time()
+    zone = UTC if getattr(kind, "tz", None) else None
+    moment = datetime(1970, 1, 1, tzinfo=zone) + timedelta(microseconds=ticks)
+    return moment.date() if pa.types.is_date(kind) else moment

@@ -1,0 +1,110 @@
+"""From rows to integer codes: an encoder joins a schema to a source and turns each batch into code arrays.
+
+The schema decides every code; the table decides none. A value that the schema refuses is an error, and for a
+private table that error names the column and the remedy but neither the value nor how many there are.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from openprior.data.bins import Binned
+from openprior.data.columns import Column
+from openprior.data.lookup import Coder
+from openprior.data.persons import RowLimit
+from openprior.data.schema import Schema
+from openprior.data.source import Source, open_source
+from openprior.data.table import Table, dtype_for
+from openprior.errors import EncodeError, SourceError
+
+__all__ = ["Encoder", "Table", "dtype_for", "encode_table"]
+
+Codes = tuple[npt.NDArray[Any], ...]
+
+
+class Encoder:
+    """A schema over a source. The columns are checked at once; no row is read before the first batch."""
+
+    def __init__(self, schema: Schema, source: Source, *, private: bool, show_private: bool = False) -> None:
+        self.schema, self.source = schema, source
+        self._show = show_private or not private
+        what = "private table" if private else "public table"
+        if source.name != "table":
+            what += f" '{source.name}'"
+        schema.check_columns(source.columns, what, list_columns=self._show, person_id=private)
+        # A public table needs no limit, but where it has the id it is limited like the private one.
+        self._person_id = schema.person_id if schema.person_id in source.columns else None
+        self.columns_read: tuple[str, ...] = schema.names + (
+            (self._person_id,) if self._person_id is not None else ()
+        )
+        self._coders = tuple(Coder(column) for column in schema.columns)
+
+    def encode(self, batch: pa.RecordBatch) -> Codes:
+        """The codes of a batch, one array per column of the schema. Pure, and safe to call from threads."""
+        return tuple(self._encode(coder, batch.column(coder.column.name)) for coder in self._coders)
+
+    def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
+        codes = coder(array)
+        size = coder.column.size
+        if codes.size and codes.max() >= size:
+            first = int(np.argmax(codes >= size))
+            raise _refusal(coder, int(codes[first]), array[first] if self._show else None)
+        return codes.astype(dtype_for(size), copy=False)
+
+    def limit(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """A fresh filter for the batches of one pass, in order: at most Δ rows of each person."""
+        if self._person_id is None:
+            return _keep
+        return RowLimit(self._person_id, self.schema.max_rows_per_person)
+
+    def batches(self) -> Iterator[Codes]:
+        """One pass: read, limit, encode."""
+        limit = self.limit()
+        for batch in self.source.batches(self.columns_read):
+            kept = limit(batch)
+            if kept.num_rows:
+                yield self.encode(kept)
+
+
+def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
+    """The whole table in memory."""
+    source = open_source(data)
+    parts = list(Encoder(schema, source, private=private, show_private=show_private).batches())
+    if not parts:
+        raise SourceError(f"{source.name} is empty; give a table with at least one row")
+    return Table(schema.domain, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _keep(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def _refusal(coder: Coder, mark: int, example: Any) -> EncodeError:
+    column = coder.column
+    shown = "" if example is None else f" (for example {_shown(example)})"
+    if mark == coder.refused_null:
+        return EncodeError(f"column '{column.name}' has missing values; set missing = true")
+    if not isinstance(column, Binned):
+        remedy = 'list them or set other = true and out_of_domain = "other"'
+        return EncodeError(f"column '{column.name}' has values outside its list{shown}; {remedy}")
+    if mark == coder.unparsed:
+        remedy = 'add them to missing_values, or set other = true and out_of_domain = "other"'
+        return EncodeError(f"column '{column.name}' has values that are no {_noun(column)}{shown}; {remedy}")
+    bounds = f"{'bins' if column.bins else 'range'} [{column.low}, {column.high}]"
+    what = "bins" if column.bins else "range"
+    remedy = f'widen the {what} or set out_of_domain = "clip"'
+    return EncodeError(f"column '{column.name}' has values outside its {bounds}{shown}; {remedy}")
+
+
+def _noun(column: Column) -> str:
+    return "dates or times" if column.kind == "datetime" else "numbers"
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    try:
+        return repr(scalar.as_py())
+    except (ValueError, OverflowError):  # a moment that Python cannot hold
+        return str(scalar.type)

@@ -1,0 +1,92 @@
+"""Everything that openprior raises on purpose.
+
+    OpenPriorError
+    ├── DataError
+    │   ├── SchemaError         a schema that cannot be, or that a table does not fit
+    │   ├── SourceError         a table that cannot be read
+    │   └── EncodeError         values that the schema refuses
+    ├── WorkloadError           a marginal or workload that cannot be
+    │   └── MarginalTooLarge    more cells than the stated limit
+    ├── OptionError             an option outside its range (ε, δ, rounds, …)
+    ├── PrivacyError
+    │   ├── BudgetExceeded      a charge that the budget does not cover; nothing was read
+    │   ├── LedgerError         a ledger that cannot be opened, read or locked
+    │   └── JournalError        a journal that does not belong to the run
+    └── ReleaseError            a release that cannot be written or opened
+
+A message names the thing, the value and the remedy in one line. It never carries a value or a count of
+the private table: those are added only where the caller asked for them (`show_private`).
+"""
+
+__all__ = [
+    "BudgetExceeded",
+    "DataError",
+    "EncodeError",
+    "JournalError",
+    "LedgerError",
+    "MarginalTooLarge",
+    "OpenPriorError",
+    "OpenPriorWarning",
+    "OptionError",
+    "PrivacyError",
+    "ReleaseError",
+    "SchemaError",
+    "SourceError",
+    "WorkloadError",
+]
+
+
+class OpenPriorError(Exception):
+    """Base of every error that openprior raises on purpose; the CLI prints it as one line."""
+
+
+class OpenPriorWarning(UserWarning):
+    """Something legal that is probably not meant (δ above 1/n, say)."""
+
+
+class DataError(OpenPriorError):
+    """A table, a schema or their meeting went wrong."""
+
+
+class SchemaError(DataError):
+    """The schema cannot be, or the table does not fit it."""
+
+
+class SourceError(DataError):
+    """The table cannot be read."""
+
+
+class EncodeError(DataError):
+    """The table has values that the schema refuses."""
+
+
+class WorkloadError(OpenPriorError):
+    """The marginal or workload cannot be."""
+
+
+class MarginalTooLarge(WorkloadError):
+    """A marginal has more cells than the stated limit."""
+
+
+class OptionError(OpenPriorError, ValueError):
+    """An option is outside its range."""
+
+
+class PrivacyError(OpenPriorError):
+    """The privacy layer refused."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The budget does not cover the charge; nothing was read."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger cannot be opened, read or locked."""
+
+
+class JournalError(PrivacyError):
+    """The journal does not belong to this run."""
+
+
+class ReleaseError(OpenPriorError):
+    """The release cannot be written or opened."""

@@ -1,0 +1,93 @@
+"""Workload errors of a release against the private table. Everything here is NOT PRIVATE.
+
+With p the private shares and q the released ones, each marginal summing to 1: the workload error is the weighted mean
+over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, that is over all cells of all marginals.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import count_table
+from openprior.data.encode import Table, encode_table
+from openprior.data.schema import Schema
+from openprior.errors import OptionError
+from openprior.release import Release
+from openprior.workload import Marginal, Workload, all_marginals
+
+__all__ = ["Evaluation", "compare", "errors_of"]
+
+NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors against the private table. NOT PRIVATE."""
+
+    workload_error: float
+    max_error: float
+    mean_error: float
+    rmse: float
+    of: str
+    per_marginal: dict[Marginal, float] = field(repr=False)
+    notice: str = NOTICE
+
+    @property
+    def worst(self) -> list[tuple[Marginal, float]]:
+        """The marginals by L1 error, largest first."""
+        return sorted(self.per_marginal.items(), key=lambda item: -item[1])
+
+
+def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schema | None) -> Evaluation:
+    """See `openprior.evaluate`."""
+    if of not in ("synthetic", "answers"):
+        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    made = release if isinstance(release, Release) else None
+    if made is None and of == "answers":
+        raise OptionError("plain rows have no model; use of='synthetic'")
+    schema = schema or (made.schema if made else None)
+    if schema is None:
+        raise OptionError("plain rows need their schema; give schema=")
+    plan: Any = workload or (made.workload if made else all_marginals(3))
+    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    truth = _table(private, schema, private=True)
+    if of == "answers":
+        assert made is not None
+        guess = {m: np.asarray(v) for m, v in made.model.answers(work.marginals).items()}
+    else:
+        rows = _table(made.synthetic if made else release, schema, private=False)
+        guess = {m: v.astype(np.float64) for m, v in count_table(rows, work.marginals).items()}
+    return errors_of(work, count_table(truth, work.marginals), guess, of)
+
+
+def _table(data: Any, schema: Schema, *, private: bool) -> Table:
+    return data if isinstance(data, Table) else encode_table(data, schema, private=private)
+
+
+def errors_of(
+    work: Workload,
+    truth: dict[Marginal, NDArray[np.int64]],
+    guess: dict[Marginal, NDArray[np.float64]],
+    of: str,
+) -> Evaluation:
+    """The errors of guessed counts, each marginal scaled to sum to 1."""
+    per_marginal: dict[Marginal, float] = {}
+    largest, absolute, squared, cells = 0.0, 0.0, 0.0, 0
+    for marginal in work.marginals:
+        p, q = truth[marginal], guess[marginal]
+        gap = np.abs(p / p.sum() - q / q.sum())
+        per_marginal[marginal] = float(gap.sum())
+        largest = max(largest, float(gap.max()))
+        absolute += float(gap.sum())
+        squared += float(gap @ gap)
+        cells += gap.size
+    return Evaluation(
+        workload_error=float(np.average(list(per_marginal.values()), weights=work.weights)),
+        max_error=largest,
+        mean_error=absolute / cells,
+        rmse=float(np.sqrt(squared / cells)),
+        of=of,
+        per_marginal=per_marginal,
+    )

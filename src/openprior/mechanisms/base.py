@@ -1,0 +1,95 @@
+"""What a mechanism is: a frozen dataclass of options with one method, `run`.
+
+`@register("name")` puts it on the list that `op.mechanisms()`, the command line, the docs table and the contract
+tests read. A mechanism sees the public rows, the workload and a curator: never a private row, count or sampler.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+
+import numpy as np
+
+from openprior.data.encode import Table
+from openprior.errors import OptionError
+from openprior.models.base import Model
+from openprior.privacy.curator import Curator
+from openprior.workload import Workload
+
+__all__ = ["Mechanism", "Progress", "check", "known_total", "need_public", "option", "register", "registry"]
+
+
+class Progress(Protocol):
+    """Called after each step of long work; its words never carry anything private."""
+
+    def __call__(self, done: int, of: int, what: str) -> None: ...
+
+
+class Mechanism(Protocol):
+    """Options, and how to run with them."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str]
+    needs_public: ClassVar[bool]
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """Spend the curator's budget; return the model."""
+        ...
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+M = TypeVar("M")
+
+
+def option(*, default: Any, doc: str) -> Any:
+    """A dataclass field with a one-line description, which the command line and the docs show."""
+    return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
+def register(name: str) -> Callable[[type[M]], type[M]]:
+    """Decorator: make the class a frozen, keyword-only dataclass and put it on the list."""
+
+    def decorate(cls: type[M]) -> type[M]:
+        made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        made.name = name  # type: ignore[attr-defined]
+        _REGISTRY[name] = made
+        return made
+
+    return decorate
+
+
+def registry() -> dict[str, type[Any]]:
+    """All mechanisms by name."""
+    from openprior.mechanisms import load_all
+
+    load_all()
+    return dict(sorted(_REGISTRY.items()))
+
+
+def check(condition: bool, message: str) -> None:
+    """Raise an OptionError unless the condition holds."""
+    if not condition:
+        raise OptionError(message)
+
+
+def need_public(public: Table | None, name: str) -> Table:
+    """The public table, or an error that says it is needed."""
+    if public is None:
+        raise OptionError(f"mechanism '{name}' needs a public table; give one, or use 'mwem'")
+    return public
+
+
+def known_total(curator: Curator, share: float = 0.02) -> float:
+    """The number of rows: public under replace-one, else measured with this share of what is left of the budget."""
+    if curator.unit.n_is_public:
+        return float(curator.n)
+    measured = curator.measure_total(share * curator.remaining)
+    return max(1.0, float(measured.values[0]))

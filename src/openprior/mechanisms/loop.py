@@ -1,0 +1,35 @@
+"""The loop of nearly every mechanism: select what is most wrong, measure it, fit, again."""
+
+from collections.abc import Callable, Iterable
+
+from openprior.mechanisms.base import Progress
+from openprior.mechanisms.budget import Share
+from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.scores import Scores
+from openprior.workload import Marginal
+
+__all__ = ["select_measure_fit"]
+
+
+def select_measure_fit(
+    curator: Curator,
+    shares: Iterable[Share],
+    rounds: int,
+    propose: Callable[[], Scores],
+    locate: Callable[[int], tuple[Marginal, int | None]],
+    fit: Callable[[Measurement], None],
+    progress: Progress,
+    *,
+    selection: str = "exponential",
+    noise: str = "gaussian",
+) -> None:
+    """Run the rounds. `propose` gives the scores of the current model, `locate` the marginal (and the cell, if
+    single cells are measured) behind a candidate's number, `fit` takes the measurement in."""
+    for done, share in enumerate(shares, start=1):
+        chosen = curator.select(propose(), share.select, how=selection)
+        marginal, cell = locate(chosen)
+        if cell is None:
+            fit(curator.measure(marginal, share.measure, noise=noise))
+        else:
+            fit(curator.measure_cell(marginal, cell, share.measure, noise=noise))
+        progress(done, rounds, "rounds")

@@ -1,0 +1,127 @@
+"""Weights on rows: the distributions of PMW^Pub, MWEM+PUB, the public proxy, and MWEM on an enumerated domain.
+
+`SupportModel` is the finished distribution. `MultiplicativeWeights` is the same while it is being learnt: one
+update multiplies the rows of one cell by a constant, so all answers move by what those rows (or the others, if
+they are fewer) add; nothing of size rows × queries is ever stored.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import RowCounter
+from openprior.data.domain import Domain
+from openprior.data.encode import Table
+from openprior.models.base import Model, register_model, round_to_counts, write_arrays
+from openprior.workload import Marginal, canonical
+
+__all__ = ["MultiplicativeWeights", "SupportModel"]
+
+Floats = NDArray[np.float64]
+
+
+class SupportModel:
+    """A distribution on given rows."""
+
+    def __init__(self, rows: Table, weights: Floats, total: float) -> None:
+        if (
+            len(weights) != rows.n
+            or not np.isfinite(weights).all()
+            or (weights < 0).any()
+            or weights.sum() <= 0
+        ):
+            raise ValueError("a support model needs one finite weight ≥ 0 a row, and a positive sum")
+        self.rows = rows
+        self.weights: Floats = weights / weights.sum()
+        self.total = float(total)
+
+    @property
+    def domain(self) -> Domain:
+        """The rows' domain."""
+        return self.rows.domain
+
+    def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
+        """Weighted counts of the rows."""
+        wanted = [canonical(m, self.domain) for m in marginals]
+        counter = RowCounter(self.rows, wanted)
+        return counter.cells.split(counter.answers(self.weights * self.total))  # type: ignore[return-value]
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Table:
+        """Each row as often as its weight says, rounded up or down without bias; shuffled."""
+        counts = round_to_counts(self.weights, rows, rng)
+        return self.rows.take(rng.permutation(np.repeat(np.arange(self.rows.n), counts)))
+
+    def save(self, folder: Path) -> None:
+        """Rows and weights."""
+        columns = {f"column{i}": c for i, c in enumerate(self.rows.columns)}
+        arrays = {"weights": self.weights, **columns}
+        write_arrays(folder, "support", self.domain, {"total": self.total}, arrays)
+
+
+@register_model("support")
+def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
+    domain = Domain(header["domain"])
+    columns = tuple(arrays[f"column{i}"] for i in range(len(domain)))
+    return SupportModel(Table(domain, columns), arrays["weights"], header["total"])
+
+
+class MultiplicativeWeights:
+    """A distribution on rows under multiplicative updates, with the answers of a workload kept current."""
+
+    _REFRESH = 64
+    """Answers are counted anew after so many moves, so that rounding errors cannot add up."""
+
+    def __init__(self, rows: Table, weights: Floats, marginals: Iterable[Marginal]) -> None:
+        self.rows = rows
+        self.weights: Floats = weights / weights.sum()
+        self._counter = RowCounter(rows, marginals)
+        self.cells = self._counter.cells
+        self.answers: Floats = self._counter.answers(self.weights)
+        self._moves = 0
+
+    def answer(self, marginal: Marginal, cell: int) -> float:
+        """One answer."""
+        return float(self.answers[self.cells.offset(marginal) + cell])
+
+    def members(self, marginal: Marginal, cell: int) -> NDArray[np.bool_]:
+        """Which rows lie in a cell."""
+        sizes = [self.rows.domain[a] for a in marginal]
+        inside: NDArray[np.bool_] | None = None
+        for a, code in zip(marginal, np.unravel_index(cell, sizes), strict=True):
+            hit = self.rows.column(a) == code
+            inside = hit if inside is None else inside & hit
+        assert inside is not None
+        return inside
+
+    def update(self, moves: Iterable[tuple[Marginal, int, float]], step: float) -> None:
+        """For each (marginal, cell, noisy answer a): A ∝ A·exp(q(x)·(a − q(A))·step), one after the other."""
+        weights = self.weights.copy()
+        touched = np.zeros(len(weights), np.bool_)
+        factor = scale = 1.0
+        count = 0
+        for marginal, cell, answer in moves:
+            inside = self.members(marginal, cell)
+            mass = float(weights[inside].sum()) * scale
+            factor = float(np.exp((answer - mass) * step))
+            weights[inside] *= factor
+            scale /= 1.0 + (factor - 1.0) * mass
+            touched |= inside
+            count += 1
+        weights *= scale
+        if count == 1 and 2 * np.count_nonzero(touched) > len(weights):
+            # Seen from inside a large cell, it is the other rows that moved.
+            touched, scale = ~touched, scale * factor
+        self._move(weights / weights.sum(), np.flatnonzero(touched), scale)
+
+    def _move(self, weights: Floats, changed: NDArray[np.intp], scale: float) -> None:
+        """Bring the answers up to date: rows that are not `changed` were only rescaled."""
+        before, self.weights = self.weights, weights
+        self._moves += 1
+        if self._moves % self._REFRESH == 0 or 2 * len(changed) > len(weights):
+            self.answers = self._counter.answers(weights)
+        else:
+            self.answers = self.answers * scale
+            self.answers += self._counter.answers(weights[changed] - before[changed] * scale, changed)

@@ -1,0 +1,134 @@
+"""One run's account: charge, act, journal, in that order and no other.
+
+A `Purse` is what a curator pays from. The whole run has one; every part of a partition has its own, and all parts
+together cost the run what the most expensive of them has cost so far (parallel composition).
+"""
+
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf, isfinite, nextafter
+
+from openprior.errors import BudgetExceeded, PrivacyError
+from openprior.privacy.journal import Journal, NoJournal, Outcome
+from openprior.privacy.ledger import Ledger
+
+__all__ = ["Account", "Event", "PartPurse", "Purse"]
+
+Event = dict[str, object]
+
+_SLACK = 1e-9
+"""A charge that passes what is left by less than this share of the budget is cut to what is left, noise and all:
+T equal parts of ρ may add up to a hair more than ρ in floating point."""
+
+
+class Account:
+    """The budget of one run, its events in order, its ledger and its journal."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        run: str,
+        *,
+        rho: float,
+        epsilon: float,
+        delta: float,
+        journal: Journal | NoJournal | None = None,
+    ) -> None:
+        self.limit, self.spent = Fraction(rho), Fraction(0)
+        self.epsilon, self.delta = epsilon, delta
+        self.events: list[Event] = []
+        self.lock = threading.RLock()
+        self.run = run
+        self._ledger, self._journal = ledger, journal or NoJournal()
+
+    def perform(self, charge: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
+        """Charge, then act, then journal; or repeat what the journal has.
+
+        A run that was killed between charge and journal acts again for the same charge: nobody has seen the
+        outcome that was lost, because it is handed out only after it is in the journal.
+        """
+        seq = len(self.events)
+        outcome = self._journal.find(seq, request)
+        self._ledger.charge(self.run, seq, charge, event)
+        self.spent += Fraction(charge)
+        self.events.append(event)
+        if outcome is None:
+            outcome = act()
+            self._journal.record(seq, request, outcome)
+        return outcome
+
+
+class Purse:
+    """The whole run's purse."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+
+    @property
+    def left(self) -> Fraction:
+        """What is left, exactly."""
+        return self.account.limit - self.account.spent
+
+    @property
+    def remaining(self) -> float:
+        """What is left, rounded down: charging exactly this much always fits."""
+        return _down(self.left)
+
+    def fit(self, rho: float) -> float:
+        """The charge as it will be made, or BudgetExceeded; changes nothing."""
+        if not (isfinite(rho) and rho > 0):
+            raise PrivacyError(f"rho ({rho}) must be positive and finite")
+        left = self.remaining
+        if rho <= left:
+            return rho
+        if left > 0 and rho - left <= _SLACK * float(self.account.limit):
+            return left
+        raise BudgetExceeded(
+            f"this step needs rho = {rho:.6g} but {left:.6g} of {float(self.account.limit):.6g} is left; "
+            "raise epsilon or ask for less"
+        )
+
+    def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
+        """Pay ρ for an event, then do it."""
+        with self.account.lock:
+            return self.account.perform(rho, {**event, "rho": rho}, request, act)
+
+
+class PartPurse(Purse):
+    """The purse of one part; `siblings` (shared by all parts of the partition) holds what the run has paid."""
+
+    def __init__(self, account: Account, name: list[int], siblings: list[Fraction]) -> None:
+        super().__init__(account)
+        self._name, self._siblings, self._mine = name, siblings, Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """What the run has left, and what other parts have made it pay beyond this one."""
+        return super().left + self._siblings[0] - self._mine
+
+    @property
+    def remaining(self) -> float:
+        """A hair below what is left, so that rounding the run's extra charge up still fits."""
+        return _down(self.left * (1 - Fraction(1, 2**40)))
+
+    def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
+        """Pay only what passes the most expensive part so far, then do it."""
+        with self.account.lock:
+            extra = max(Fraction(0), self._mine + Fraction(rho) - self._siblings[0])
+            charge = _up(extra)
+            event = {**event, "rho": rho, "part": self._name, "charged": charge}
+            outcome = self.account.perform(charge, event, f"{request} part {self._name}", act)
+            self._mine += Fraction(rho)
+            self._siblings[0] += Fraction(charge)
+            return outcome
+
+
+def _down(value: Fraction) -> float:
+    rounded = float(value)
+    return rounded if Fraction(rounded) <= value else nextafter(rounded, -inf)
+
+
+def _up(value: Fraction) -> float:
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else nextafter(rounded, inf)

@@ -1,0 +1,110 @@
+"""Between (ε, δ), ρ and noise scales: pure functions, nothing else.
+
+Accounting is zCDP (Bun & Steinke 2016). ρ-zCDP gives (ε, δ)-DP for
+δ = min over α > 1 of exp((α−1)(αρ−ε))/(α−1)·(1−1/α)^α (Canonne, Kamath & Steinke 2020, Proposition 12).
+Conversions round towards more privacy: a ρ obtained from (ε, δ) is never too large, an ε obtained from
+(ρ, δ) never too small, up to the last bits of a double.
+
+>>> rho = rho_from_epsilon_delta(1.0, 1e-9)
+>>> bool(epsilon_from_rho(rho, 1e-9) <= 1.0)
+True
+"""
+
+import math
+
+from openprior.errors import OptionError
+
+__all__ = [
+    "check_epsilon_delta",
+    "delta_from_rho",
+    "epsilon_from_rho",
+    "exponential_epsilon",
+    "gaussian_rho",
+    "gaussian_sigma_squared",
+    "pure_epsilon",
+    "rho_from_epsilon_delta",
+]
+
+
+def check_epsilon_delta(epsilon: float, delta: float) -> None:
+    """Raise unless ε > 0 and finite and 0 < δ < 1."""
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise OptionError(f"epsilon ({epsilon}) must be a positive number; 1.0 is a common choice")
+    if not 0 < delta < 1:
+        raise OptionError(
+            f"delta ({delta}) must lie strictly between 0 and 1; choose it well below 1/n, e.g. 1e-9"
+        )
+
+
+def _log_delta(alpha: float, rho: float, epsilon: float) -> float:
+    return (alpha - 1) * (alpha * rho - epsilon) - math.log(alpha - 1) + alpha * math.log1p(-1 / alpha)
+
+
+def delta_from_rho(rho: float, epsilon: float) -> float:
+    """The smallest δ for which ρ-zCDP implies (ε, δ)-DP by the formula above."""
+    if rho <= 0:
+        return 0.0
+    # log δ is convex in log(α−1) over the range that matters and any α gives a valid δ, so a coarse-to-fine
+    # search can only err on the safe side.
+    low, high = math.log(1e-6), math.log(max(1e3, 10 * (epsilon / rho + 1)))
+    best = math.inf
+    for _ in range(12):
+        grid = [low + (high - low) * i / 40 for i in range(41)]
+        values = [_log_delta(1 + math.exp(x), rho, epsilon) for x in grid]
+        i = min(range(41), key=values.__getitem__)
+        best = min(best, values[i])
+        low, high = grid[max(i - 1, 0)], grid[min(i + 1, 40)]
+    return min(1.0, math.exp(min(best, 0.0)))
+
+
+def rho_from_epsilon_delta(epsilon: float, delta: float) -> float:
+    """The largest ρ for which ρ-zCDP implies (ε, δ)-DP, from below."""
+    check_epsilon_delta(epsilon, delta)
+    low, high = 0.0, epsilon + 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if delta_from_rho(middle, epsilon) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def epsilon_from_rho(rho: float, delta: float) -> float:
+    """The smallest ε for which ρ-zCDP implies (ε, δ)-DP, from above."""
+    if not 0 < delta < 1:
+        raise OptionError(f"delta ({delta}) must lie strictly between 0 and 1")
+    if rho <= 0:
+        return 0.0
+    low, high = 0.0, rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if delta_from_rho(rho, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def gaussian_sigma_squared(l2_squared: float, rho: float) -> float:
+    """σ² of Gaussian noise that costs ρ: ρ = Δ₂²/(2σ²), discrete Gaussian alike."""
+    return l2_squared / (2 * rho)
+
+
+def gaussian_rho(l2_squared: float, sigma: float) -> float:
+    """What Gaussian noise of scale σ costs."""
+    return l2_squared / (2 * sigma * sigma)
+
+
+def exponential_epsilon(rho: float) -> float:
+    """ε of an exponential mechanism (weights exp(ε·s/(2Δ))) that costs ρ = ε²/8, by bounded range."""
+    return math.sqrt(8 * rho)
+
+
+def pure_epsilon(rho: float) -> float:
+    """ε of any ε-DP step (Laplace, permute-and-flip) that costs ρ = ε²/2."""
+    return math.sqrt(2 * rho)

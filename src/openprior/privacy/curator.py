@@ -1,0 +1,330 @@
+"""The curator: the only way to the private table.
+
+A mechanism gets a curator and nothing else. Each verb computes its cost, charges the ledger, and only *then*
+touches data and draws noise; what it returns is differentially private at that cost, and is in the journal
+before anyone sees it. There is no accessor for rows or counts. This is a guard against mistakes, not against
+hostile Python.
+
+Costs add up by fully adaptive composition of zCDP (Whitehouse et al. 2023): budgets may depend on earlier
+outcomes as long as the running sum never passes ρ, and the ledger refuses whatever would pass it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.data.domain import Domain
+from openprior.data.encode import Table
+from openprior.errors import PrivacyError
+from openprior.privacy.account import Account, Event, PartPurse, Purse
+from openprior.privacy.calibrate import exponential_epsilon, gaussian_sigma_squared, pure_epsilon
+from openprior.privacy.journal import Outcome
+from openprior.privacy.noise import Noise
+from openprior.privacy.scores import CellScores, Scores, levels
+from openprior.privacy.selection import exponential, permute_and_flip
+from openprior.privacy.units import Unit
+from openprior.privacy.vault import PartVault, Vault
+from openprior.workload import Marginal, canonical
+
+__all__ = ["Curator", "Event", "Measurement"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a measurement gives: noisy counts, and the standard deviation of their noise."""
+
+    marginal: Marginal
+    values: NDArray[np.float64]
+    sigma: float
+    rho: float
+    noise: str
+    cell: int | None = None
+    """The one cell that was measured, or None for all cells of the marginal."""
+
+
+class Curator:
+    """Owns the private counts; `select`, `measure` and their kin are the only verbs."""
+
+    __slots__ = ("__noise", "__purse", "__unit", "__vault")
+
+    def __init__(self, vault: Vault | PartVault, *, unit: Unit, noise: Noise, account: Account) -> None:
+        self.__vault = vault
+        self.__unit = unit
+        self.__noise = noise
+        self.__purse = Purse(account)
+
+    # What anyone may know.
+
+    @property
+    def domain(self) -> Domain:
+        """The private table's domain, which is the schema's and so public."""
+        return self.__vault.domain
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of privacy."""
+        return self.__unit
+
+    @property
+    def rho(self) -> float:
+        """The whole budget of this run."""
+        return float(self.__purse.account.limit)
+
+    @property
+    def epsilon(self) -> float:
+        """The run's target ε."""
+        return self.__purse.account.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The run's target δ."""
+        return self.__purse.account.delta
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget; charging exactly this much always fits."""
+        return self.__purse.remaining
+
+    @property
+    def n(self) -> int:
+        """The number of rows, where it is public (replace-one)."""
+        if not self.__unit.n_is_public:
+            raise PrivacyError("the number of rows is private here; use measure_total")
+        return self.__vault.rows
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every event so far, as the certificate lists them."""
+        return tuple(dict(e) for e in self.__purse.account.events)
+
+    def announce(self, marginals: Iterable[Marginal]) -> None:
+        """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""
+        self.__vault.announce(marginals)
+
+    # The verbs.
+
+    def measure(self, marginal: Iterable[str], rho: float, *, noise: str = "gaussian") -> Measurement:
+        """All cells of a marginal, with noise.
+
+        Proof: one person moves the count vector by at most √l2_squared in L2 and l1 in L1 (units.py), so Gaussian
+        noise of σ² = l2_squared/(2ρ) costs ρ, and Laplace noise of scale l1/ε is ε-DP, ρ = ε²/2. ∎
+        """
+        unit = self.__unit
+        key = canonical(marginal, self.domain)
+        return self.__measure(
+            key, None, rho, noise, l1=unit.l1, l2_squared=unit.l2_squared, read=lambda: self.__counts(key)
+        )
+
+    def measure_cell(
+        self, marginal: Iterable[str], cell: int, rho: float, *, noise: str = "gaussian"
+    ) -> Measurement:
+        """One cell of a marginal, with noise.
+
+        Proof: one person moves one count by at most Δ (units.py); as a vector of length one, L1 = L2 = Δ, times the
+        parts that a move can touch. ∎
+        """
+        unit = self.__unit
+        key = canonical(marginal, self.domain)
+        if not 0 <= cell < self.domain.size(key):
+            raise PrivacyError(f"cell {cell} is outside marginal {key}")
+        return self.__measure(
+            key,
+            cell,
+            rho,
+            noise,
+            l1=unit.cell * unit.parts_touched,
+            l2_squared=unit.cell**2 * unit.parts_touched,
+            read=lambda: self.__counts(key)[cell : cell + 1],
+        )
+
+    def measure_total(self, rho: float, *, noise: str = "gaussian") -> Measurement:
+        """The number of rows, with noise; needed where it is private (add/remove, or a part of a partition).
+
+        Proof: one person's rows are Δ at most, and the total is their sum. ∎
+        """
+        unit = self.__unit
+        if unit.n_is_public:
+            raise PrivacyError("the number of rows is public under replace-one; use n")
+        return self.__measure(
+            (),
+            None,
+            rho,
+            noise,
+            l1=unit.rows_per_person * unit.parts_touched,
+            l2_squared=unit.rows_per_person**2 * unit.parts_touched,
+            read=lambda: np.array([self.__vault.rows], dtype=np.int64),
+        )
+
+    def select(self, scores: Scores, rho: float, *, how: str = "exponential") -> int:
+        """The index of a candidate with a high score.
+
+        Proof: the levels have the derived sensitivity S exactly (scores.py). The exponential mechanism at ε costs
+        ε²/8, permute-and-flip at ε costs ε²/2 (selection.py). ∎
+        """
+        return self.select_many(scores, 1, rho, how=how)[0]
+
+    def select_many(self, scores: Scores, k: int, rho: float, *, how: str = "exponential") -> tuple[int, ...]:
+        """k different candidates with high scores, best first, for ρ in all.
+
+        Proof: k draws without replacement, each at ρ/k, compose (peeling). Given the earlier draws, the next is the
+        same mechanism on the candidates that are left. ∎
+        """
+        if not 1 <= k <= _count(scores):
+            raise PrivacyError(f"cannot draw {k} of {_count(scores)} candidates")
+        rho = self.__purse.fit(rho)
+        touched = self.__unit.parts_touched if isinstance(scores, CellScores) else 1
+        if how == "exponential":
+            draw, epsilon = exponential, exponential_epsilon(rho / (k * touched))
+        elif how == "permute-and-flip":
+            draw, epsilon = permute_and_flip, pure_epsilon(rho / (k * touched))
+        else:
+            raise PrivacyError(f"selection '{how}' is unknown; use 'exponential' or 'permute-and-flip'")
+        event: Event = {
+            "kind": how,
+            "candidates": _count(scores),
+            "epsilon": epsilon,
+            "draws": k,
+            "parts_touched": touched,
+        }
+
+        def act() -> Outcome:
+            found = levels(scores, self.__vault.counts, self.__unit)
+            left = np.arange(len(found.values))
+            drawn = []
+            for _ in range(k):
+                i = draw(found.values[left], found.sensitivity, epsilon, self.__noise)
+                drawn.append(int(left[i]))
+                left = np.delete(left, i)
+            return {"indices": drawn}
+
+        outcome = self.__purse.perform(rho, event, f"select {how} {k} of {_count(scores)}", act)
+        indices = outcome["indices"]
+        assert isinstance(indices, list)
+        return tuple(indices)
+
+    def measure_best_mixture(
+        self, rows: Table, marginals: Iterable[Marginal], rho: float, *, noise: str = "gaussian"
+    ) -> Measurement:
+        """The best mixture error of these public rows on the private table, as a share of n, with noise.
+
+        Proof: f is Δ/n-sensitive (mixture.py), the solver's value lies in [f, f + 1/(64n)] by its own certificate, and
+        rounding to the grid of 1/64 row adds one step on either side; so in steps of 1/64 row it moves by at most
+        64Δ + 2. ∎
+        """
+        from openprior.privacy.mixture import best_mixture
+
+        unit, grid = self.__unit, 64
+        rho = self.__purse.fit(rho)
+        keys = [canonical(m, self.domain) for m in marginals]
+        position = {a: i for i, a in enumerate(self.domain.attributes)}
+        n = self.n
+        steps = grid * unit.rows_per_person + 2
+
+        def read() -> NDArray[np.int64]:
+            counts = self.__vault.counts(keys)
+            found = best_mixture(
+                rows.columns,
+                self.domain.shape,
+                [tuple(position[a] for a in m) for m in keys],
+                [counts[m] / n for m in keys],
+                tolerance=1 / (grid * n),
+                max_seconds=None,
+            )
+            if not found.exact:
+                raise PrivacyError(
+                    "the best mixture could not be certified; use fewer public rows or a smaller workload"
+                )
+            return np.array([round(found.error * n * grid)], dtype=np.int64)
+
+        raw = self.__measure(
+            (), None, rho, noise, l1=steps, l2_squared=steps**2, read=read, kind="best mixture "
+        )
+        return Measurement((), raw.values / (grid * n), raw.sigma / (grid * n), raw.rho, raw.noise)
+
+    def partition(self, keys: Iterable[str]) -> Mapping[tuple[int, ...], "Curator"]:
+        """A curator for every combination of the key columns' values in the schema, over disjoint rows.
+
+        Their charges compose in parallel: the run pays what the most expensive part has cost (proof at
+        `Unit.parts_touched`). Every combination is there, whether or not a private row has it.
+        """
+        if self.__unit.partitioned:
+            raise PrivacyError("a part cannot be partitioned again; partition by all keys at once")
+        columns = canonical(keys, self.domain)
+        if len(columns) == len(self.domain):
+            raise PrivacyError("a partition must leave at least one column that is not a key")
+        shape = [self.domain[a] for a in columns]
+        account, siblings = self.__purse.account, [Fraction(0)]
+        parts: dict[tuple[int, ...], Curator] = {}
+        for codes in np.ndindex(*shape):
+            part = object.__new__(Curator)
+            part.__vault = PartVault(self.__vault, columns, codes)
+            part.__unit = self.__unit.part()
+            part.__noise = self.__noise
+            part.__purse = PartPurse(account, list(codes), siblings)
+            parts[codes] = part
+        return parts
+
+    # Inside.
+
+    def __counts(self, marginal: Marginal) -> NDArray[np.int64]:
+        return self.__vault.counts([marginal])[marginal]
+
+    def __measure(
+        self,
+        marginal: Marginal,
+        cell: int | None,
+        rho: float,
+        noise: str,
+        *,
+        l1: int,
+        l2_squared: int,
+        read: Callable[[], NDArray[np.int64]],
+        kind: str = "",
+    ) -> Measurement:
+        rho = self.__purse.fit(rho)
+        if noise == "gaussian":
+            scale = sigma = sqrt(gaussian_sigma_squared(l2_squared, rho))
+            sensitivity: Event = {"sigma": sigma, "l2_squared": l2_squared}
+            add: Callable[[NDArray[np.int64], float], NDArray[np.int64]] = self.__noise.gaussian
+        elif noise == "laplace":
+            epsilon = pure_epsilon(rho)
+            scale = l1 / epsilon
+            sigma = scale * sqrt(2)
+            sensitivity = {"scale": scale, "l1": l1, "epsilon": epsilon}
+            add = self.__noise.laplace
+        else:
+            raise PrivacyError(f"noise '{noise}' is unknown; use 'gaussian' or 'laplace'")
+        event: Event = {"kind": kind + noise, "marginal": list(marginal), "cell": cell, **sensitivity}
+        outcome = self.__purse.perform(
+            rho,
+            event,
+            f"measure {kind}{noise} {'×'.join(marginal)} {cell}",
+            lambda: {"values": add(np.ascontiguousarray(read(), dtype=np.int64), scale)},
+        )
+        values = outcome["values"]
+        assert isinstance(values, np.ndarray)
+        return Measurement(marginal, values.astype(np.float64), sigma, rho, noise, cell)
+
+    def __repr__(self) -> str:
+        return f"<Curator of {len(self.domain)} columns; its data are private>"
+
+    def __refuse(self) -> NoReturn:
+        raise TypeError("a curator cannot be copied or pickled: it holds private data")
+
+    def __reduce__(self) -> NoReturn:
+        self.__refuse()
+
+    def __copy__(self) -> NoReturn:
+        self.__refuse()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__refuse()
+
+
+def _count(scores: Scores) -> int:
+    return len(scores.cells) if isinstance(scores, CellScores) else len(scores)

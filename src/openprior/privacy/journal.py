@@ -1,0 +1,328 @@
+"""The run journal: every outcome of a run, on disk before anything is built on it.
+
+A resumed run repeats its public computation from the start and asks the journal before it asks the data: what
+was drawn once is read back, never drawn again. Outcomes are DP outputs, paid for in the ledger, so they may
+lie on disk.
+
+One JSON line per record: ``{"crc32":"…","record":{…}}``, the header first. Each checksum continues the one of
+the line before, so that an altered, removed or swapped line is seen. A line that was cut off (a crash while
+it was being written, so nobody has built on it) is dropped; any other damage is an error, because dropping a
+whole record would mean drawing it again.
+"""
+
+import base64
+import fcntl
+import json
+import math
+import os
+import weakref
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from openprior.errors import JournalError
+
+__all__ = ["Journal", "NoJournal", "Outcome"]
+
+Outcome = Mapping[str, object]
+"""JSON scalars, lists, dicts, int64 and float64 arrays, by name; they come back exactly (tuples as lists)."""
+
+_FORMAT = "openprior journal"
+_VERSION = 1
+_ARRAYS = {"<i8": np.dtype("<i8"), "<f8": np.dtype("<f8")}
+
+
+class Journal:
+    """An append-only file of a run's outcomes, held open by one process at a time; see the module's text."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Use `create` or `open`."""
+        self.header: dict[str, object] = {}
+        self._path = path
+        self._fd = descriptor
+        self._finalizer = weakref.finalize(self, os.close, descriptor)  # a lost journal must not stay locked
+        self._pid = os.getpid()
+        self._index: dict[int, tuple[str, int, int]] = {}  # seq -> request, offset and length of its line
+        self._end = 0
+        self._crc = 0
+        self._usable = True
+
+    @classmethod
+    def create(cls, path: str | Path, header: Mapping[str, object]) -> "Journal":
+        """A new journal with this header (run id, public seed, mechanism, options, schema hash, …)."""
+        file = Path(path).absolute()
+        record = {"format": _FORMAT, "version": _VERSION, "header": _encode(file, header)}
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        except FileExistsError as error:
+            raise JournalError(
+                f"journal '{file}' exists already; resume its run, or delete it to give that run up"
+            ) from error
+        except OSError as error:
+            raise _failure(file, "cannot be created", error) from error
+        journal = cls(file, descriptor)
+        try:
+            journal._take_lock()
+            journal._append(record)
+            _sync_folder(file)
+        except OSError as error:
+            journal.close()
+            raise _failure(file, "cannot be created", error) from error
+        except JournalError:
+            journal.close()
+            raise
+        journal.header = cast("dict[str, object]", _decode(record["header"]))
+        return journal
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Journal":
+        """The journal of a broken run; a record that was cut off by the break is dropped from the file."""
+        file = Path(path).absolute()
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise _failure(file, "cannot be opened", error) from error
+        journal = cls(file, descriptor)
+        try:
+            journal._take_lock()
+            journal._read()
+        except OSError as error:
+            journal.close()
+            raise _failure(file, "cannot be read", error) from error
+        except JournalError:
+            journal.close()
+            raise
+        return journal
+
+    def __repr__(self) -> str:
+        return f"Journal({str(self._path)!r})"
+
+    def __len__(self) -> int:
+        """How many outcomes are recorded."""
+        return len(self._index)
+
+    def find(self, seq: int, request: str) -> Outcome | None:
+        """The recorded outcome of event `seq`, or None; it must have been recorded for the same request."""
+        self._check_usable()  # first, so that a journal that cannot record fails before anything is charged
+        if seq not in self._index:
+            return None
+        recorded, offset, length = self._index[seq]
+        if recorded != request:
+            raise JournalError(
+                f"journal '{self._path}': the run cannot be resumed: event {seq} was {_short(recorded)} and "
+                f"is now {_short(request)}; use the options and version the run began with, or start anew"
+            )
+        try:
+            line = _read_at(self._fd, offset, length)
+        except OSError as error:
+            raise _failure(self._path, "cannot be read", error) from error
+        return cast("Outcome", _decode(json.loads(line)["record"]["outcome"]))
+
+    def record(self, seq: int, request: str, outcome: Outcome) -> None:
+        """Append an outcome; it is on the disk when this returns."""
+        self._check_usable()
+        if seq in self._index:
+            raise JournalError(
+                f"journal '{self._path}' has an outcome for event {seq} already; find it instead"
+            )
+        body = {"seq": seq, "request": request, "outcome": _encode(self._path, outcome)}
+        offset = self._end
+        try:
+            self._append(body)
+        except OSError as error:
+            raise _failure(self._path, "cannot be written", error) from error
+        self._index[seq] = (request, offset, self._end - offset)
+
+    def close(self) -> None:
+        """Let go of the file; another process may resume the run."""
+        if self._finalizer.detach():
+            # A forked child may still hold a copy of the descriptor, and with it the lock: the parent unlocks
+            # for both, a child only drops its copy.
+            if os.getpid() == self._pid:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            os.close(self._fd)
+
+    def remove(self) -> None:
+        """Delete the file (the run is over and its release is written) and let go of it."""
+        try:
+            self._path.unlink(missing_ok=True)
+            _sync_folder(self._path)
+        except OSError as error:
+            raise _failure(self._path, "cannot be removed", error) from error
+        finally:
+            self.close()
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise JournalError(
+                f"journal '{self._path}' is in use by another run; wait until it ends, or stop it"
+            ) from error
+        if os.fstat(self._fd).st_nlink == 0:
+            raise JournalError(f"journal '{self._path}' was just removed: its run is over; start a new run")
+
+    def _check_usable(self) -> None:
+        if not self._finalizer.alive:
+            raise JournalError(f"journal '{self._path}' is closed; open it again")
+        if not self._usable:
+            raise JournalError(
+                f"journal '{self._path}' could not be written before; repair that and resume the run"
+            )
+        # A forked child shares the lock with its parent; two writers would mix their lines.
+        if os.getpid() != self._pid:
+            raise JournalError(
+                f"journal '{self._path}' belongs to the parent process; a forked child cannot use it"
+            )
+
+    def _append(self, record: Mapping[str, object]) -> None:
+        body = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()
+        crc = zlib.crc32(body, self._crc)
+        line = b'{"crc32":"%08x","record":%b}\n' % (crc, body)
+        # After a failed write or sync the state of the file is unknown: only a fresh `open` may judge it.
+        self._usable = False
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        os.fsync(self._fd)
+        self._usable = True
+        self._crc = crc
+        self._end += len(line)
+
+    def _read(self) -> None:
+        number = 0
+        with os.fdopen(os.dup(self._fd), "rb") as file:  # the copy shares the lock; closing it keeps the lock
+            for line in file:
+                # A cut line has no end; after a power cut, blocks that never reached the disk are zeros,
+                # which no record contains. Either can only be the last line: all before it were synced.
+                if not line.endswith(b"\n") or (b"\0" in line and not file.peek(1)):
+                    break
+                self._accept(number, line)
+                number += 1
+        if number == 0:
+            raise JournalError(
+                f"journal '{self._path}' has no complete header: its run broke at the start; delete it"
+            )
+        if os.fstat(self._fd).st_size > self._end:
+            os.ftruncate(self._fd, self._end)
+        os.fsync(self._fd)  # also for a whole last line whose writer was killed before its own sync
+
+    def _accept(self, number: int, line: bytes) -> None:
+        """Check one whole line and remember where it is."""
+        # {"crc32":"01234567","record":…}\n
+        body = line[29:-2]
+        crc = zlib.crc32(body, self._crc)
+        if line[:29] != b'{"crc32":"%08x","record":' % crc or line[-2:] != b"}\n":
+            raise JournalError(
+                f"journal '{self._path}' is damaged in line {number + 1}; restore the file, or delete it and "
+                "start a new run"
+            )
+        record = json.loads(body)
+        if number == 0:
+            if record.get("format") != _FORMAT or record.get("version") != _VERSION:
+                raise JournalError(
+                    f"journal '{self._path}' has version {record.get('version')!r} and this openprior knows "
+                    f"{_VERSION}; resume with the version that wrote it"
+                )
+            self.header = cast("dict[str, object]", _decode(record["header"]))
+        else:
+            self._index[record["seq"]] = (record["request"], self._end, len(line))
+        self._crc = crc
+        self._end += len(line)
+
+
+class NoJournal:
+    """The journal of a run that cannot be resumed: same verbs, remembers nothing."""
+
+    def __init__(self, header: Mapping[str, object] | None = None) -> None:
+        self.header: dict[str, object] = dict(header or {})
+
+    def __len__(self) -> int:
+        """Nothing is ever recorded."""
+        return 0
+
+    def find(self, seq: int, request: str) -> Outcome | None:
+        """Nothing."""
+        return None
+
+    def record(self, seq: int, request: str, outcome: Outcome) -> None:
+        """Forget it."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def remove(self) -> None:
+        """Nothing to delete."""
+
+
+def _encode(path: Path, value: object) -> object:
+    """A value as strict JSON; arrays and non-finite floats become one-key objects that begin with '$'."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.ndarray):
+        dtype = value.dtype.newbyteorder("<").str
+        if dtype in _ARRAYS:
+            # Level 1: noisy counts are small numbers in wide integers; higher levels gain little.
+            data = zlib.compress(value.astype(_ARRAYS[dtype], copy=False).tobytes(), level=1)
+            return {"$array": [dtype, list(value.shape), base64.b64encode(data).decode("ascii")]}
+        raise JournalError(f"journal '{path}' cannot hold an array of {value.dtype}; use int64 or float64")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key.startswith("$"):
+                raise JournalError(f"journal '{path}' cannot hold the key {key!r}; use names without '$'")
+        return {key: _encode(path, item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_encode(path, item) for item in value]
+    raise JournalError(
+        f"journal '{path}' cannot hold a {type(value).__name__}; use numbers, strings, lists and arrays"
+    )
+
+
+def _decode(value: object) -> object:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if isinstance(value, dict):
+        if "$float" in value:
+            return float(value["$float"])
+        if "$array" in value:
+            dtype, shape, data = value["$array"]
+            flat = np.frombuffer(zlib.decompress(base64.b64decode(data)), dtype=_ARRAYS[dtype])
+            return flat.astype(flat.dtype.newbyteorder("=")).reshape(shape)  # a copy: writable
+        return {key: _decode(item) for key, item in value.items()}
+    return value
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+    """Exactly `length` bytes; one pread returns 2 GiB at most."""
+    parts = []
+    while length > 0 and (part := os.pread(descriptor, length, offset)):
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _sync_folder(file: Path) -> None:
+    """Without this a power cut may forget that the file was made (or removed)."""
+    descriptor = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failure(path: Path, what: str, error: OSError) -> JournalError:
+    return JournalError(
+        f"journal '{path}' {what} ({error.strerror}); check the path, its permissions and the disk"
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 120 else text[:117] + "…")

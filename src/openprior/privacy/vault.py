@@ -1,0 +1,99 @@
+"""Where the private counts are. Only the curator holds a vault.
+
+A vault reads the private source in passes, and only when it is asked: all marginals announced so far are counted
+in one pass, in batches, and kept as tables; no row is kept. A part of a vault (one value of some key columns) is
+cut out of the tables that include the keys.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import count_batches
+from openprior.counting.plan import Cells
+from openprior.data.domain import Domain
+from openprior.data.encode import Encoder
+from openprior.errors import SourceError
+from openprior.workload import Marginal, canonical
+
+__all__ = ["PartVault", "Vault"]
+
+Counts = NDArray[np.int64]
+
+
+class Vault:
+    """The private table as counts."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._announced: dict[Marginal, None] = {}
+        self._counts: dict[Marginal, Counts] = {}
+        self._rows: int | None = None
+        self.domain: Domain = encoder.schema.domain
+
+    def announce(self, marginals: Iterable[Marginal]) -> None:
+        """These will be wanted: the next pass counts them too. Reads nothing."""
+        for marginal in marginals:
+            self._announced.setdefault(canonical(marginal, self.domain))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are (after the limit of rows a person)."""
+        if self._rows is None:
+            self._pass()
+        assert self._rows is not None
+        return self._rows
+
+    def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
+        """Exact counts; a pass over the data if any is not there yet."""
+        wanted = [canonical(m, self.domain) for m in marginals]
+        if any(m not in self._counts for m in wanted):
+            self.announce(wanted)
+            self._pass()
+        return {m: self._counts[m] for m in wanted}
+
+    def _pass(self) -> None:
+        todo = [m for m in self._announced if m not in self._counts] or [(self.domain.attributes[0],)]
+        cells = Cells(self.domain, todo)
+        encoder = self._encoder
+        limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
+        flat, rows = count_batches(limited, encoder.encode, cells)
+        if rows == 0:
+            raise SourceError("the private table is empty; there is nothing to release")
+        self._counts.update(cells.split(flat))  # type: ignore[arg-type]
+        self._rows = rows
+
+
+class PartVault:
+    """The rows with given codes in the key columns."""
+
+    def __init__(self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...]) -> None:
+        self._whole, self._keys, self._codes = whole, keys, dict(zip(keys, codes, strict=True))
+        self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in self._codes})
+
+    def announce(self, marginals: Iterable[Marginal]) -> None:
+        """Announce to the whole, with the keys."""
+        self._whole.announce([self._with_keys(m) for m in marginals])
+
+    @property
+    def rows(self) -> int:
+        """How many rows this part has."""
+        first = (self.domain.attributes[0],)
+        return int(self.counts([first])[first].sum())
+
+    def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
+        """Exact counts of this part."""
+        wanted = [canonical(m, self.domain) for m in marginals]
+        whole = self._whole.counts([self._with_keys(m) for m in wanted])
+        return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in wanted}
+
+    def _with_keys(self, marginal: Marginal) -> Marginal:
+        return canonical((*marginal, *self._keys), self._whole.domain)
+
+    def _slice(self, counts: Counts, marginal: Marginal) -> Counts:
+        shape = [self._whole.domain[a] for a in marginal]
+        index = tuple(self._codes.get(a, slice(None)) for a in marginal)
+        part = counts.reshape(shape)[index]
+        return np.ascontiguousarray(part).reshape(math.prod(part.shape))

@@ -1,0 +1,368 @@
+"""From a private table to a release: the way of the data, from end to end.
+
+`release` opens the tables, reserves the budget, runs the mechanism through the curator, and hands over a `Release`:
+synthetic rows, answers, the model and a certificate. Nothing is half-written: a release folder appears whole or
+not at all. Reopening it needs no private data.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openprior.errors import OpenPriorWarning, OptionError, ReleaseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from openprior.certificate import Certificate
+    from openprior.data.encode import Table
+    from openprior.data.schema import Schema
+    from openprior.mechanisms.base import Mechanism, Progress
+    from openprior.models.base import Model
+    from openprior.privacy.account import Account
+    from openprior.privacy.ledger import Ledger
+    from openprior.privacy.run import Budget
+    from openprior.workload import Workload, WorkloadPlan
+
+__all__ = ["Release", "open_release", "release"]
+
+
+class Release:
+    """What is handed over. Everything in it is differentially private; none of it needs the private table."""
+
+    def __init__(
+        self,
+        *,
+        synthetic: "pa.Table",
+        model: "Model",
+        certificate: "Certificate",
+        schema: "Schema",
+        workload: "Workload",
+    ) -> None:
+        self.synthetic = synthetic
+        """Synthetic rows with the original labels and types."""
+        self.model = model
+        """The distribution behind them."""
+        self.certificate = certificate
+        """The proof of what it cost."""
+        self.schema = schema
+        self.workload = workload
+
+    def answers(self, columns: Iterable[str]) -> "pa.Table":
+        """The estimated counts of a marginal, a row a cell, with labels and, where they can be had, 95 % intervals."""
+        from openprior.answers import labelled
+
+        return labelled(self.model, self.schema, columns)
+
+    def save(self, path: str | Path, *, format: str = "parquet") -> Path:
+        """Write the release folder, whole or not at all."""
+        folder = _fresh(path)
+        with _appearing(folder) as draft:
+            _write(self, draft, format)
+        return folder
+
+    def __repr__(self) -> str:
+        c = self.certificate
+        rows = self.synthetic.num_rows
+        return f"<Release of {rows} rows by {c.mechanism}; ε = {c.epsilon:g}, δ = {c.delta:g}, {c.noise}>"
+
+
+def release(
+    private: Any,
+    public: Any = None,
+    *,
+    schema: "Schema | None" = None,
+    workload: "WorkloadPlan | Workload | None" = None,
+    epsilon: float,
+    delta: float,
+    mechanism: "Mechanism | None" = None,
+    ledger: "str | Path | Ledger | None" = None,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    relation: str = "replace-one",
+    dataset: str | None = None,
+    format: str = "parquet",
+    resume: bool = False,
+    show_private: bool = False,
+    progress: "Progress | None" = None,
+) -> Release:
+    """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
+
+    private, public   anything that streams Arrow, a path (CSV, Parquet, a folder of them), or a DuckDB relation
+    schema            what the columns are; drafted from the public table if not given
+    workload          what should be right; all 3-way marginals if not given
+    mechanism         how; see `mechanisms()`
+    ledger            file that keeps the dataset's budget across releases and processes; in memory if not given
+    out               folder to write; an interrupted run can then be resumed without paying twice (`resume`)
+    seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
+    relation          "replace-one" (the number of rows is public) or "add-remove"
+    dataset           the private table's name in the ledger; its file's name if not given
+    show_private      let error messages quote values of the private table
+    """
+    from openprior.data.encode import Encoder, encode_table
+    from openprior.data.source import open_source
+    from openprior.mechanisms.pmw_pub import PmwPub
+    from openprior.privacy.calibrate import check_epsilon_delta, rho_from_epsilon_delta
+    from openprior.privacy.curator import Curator
+    from openprior.privacy.run import Budget, open_run
+    from openprior.privacy.units import Relation, Unit
+    from openprior.privacy.vault import Vault
+
+    check_epsilon_delta(epsilon, delta)
+    if format not in ("parquet", "csv"):
+        raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
+    chosen: Mechanism = mechanism or PmwPub()
+    if not hasattr(chosen, "run") or isinstance(chosen, type):
+        raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.PmwPub()")
+    target = None if out is None else _fresh(out)
+
+    public_source = None if public is None else open_source(public)
+    schema = _schema(schema, public_source)
+    unit = Unit(Relation(relation), schema.max_rows_per_person if schema.person_id else 1)
+    source = open_source(private)
+    encoder = Encoder(schema, source, private=True, show_private=show_private)
+    public_table = None if public_source is None else encode_table(public_source, schema)
+    _check_public(chosen, public_table)
+    work = _workload(workload, schema)
+
+    rho = rho_from_epsilon_delta(epsilon, delta)
+    budget = Budget(
+        name=dataset or source.name,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        details={"mechanism": chosen.name, "options": _options(chosen), "schema": schema.hash},
+    )
+    with open_run(ledger, budget, out=target, seed=seed, resume=resume) as (account, public_seed, noise):
+        curator = Curator(Vault(encoder), unit=unit, noise=noise, account=account)
+        curator.announce(work.closure())
+        if unit.n_is_public:
+            _check_rows(curator.n, delta)
+        made = _make(curator, chosen, public_table, public_source, schema, work, public_seed, progress)
+        result = Release(
+            synthetic=made[1],
+            model=made[0],
+            certificate=_certificate(account, unit, noise.is_private, budget, schema, chosen),
+            schema=schema,
+            workload=work,
+        )
+        if target is not None:
+            with _appearing(target) as draft:
+                _write(result, draft, format)
+    return result
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release folder; needs no private data."""
+    from openprior.certificate import Certificate
+    from openprior.data.schema import Schema
+    from openprior.models.base import load_model
+    from openprior.workload import Workload
+
+    folder = Path(path)
+    if not (folder / "certificate.json").is_file():
+        raise ReleaseError(f"{folder} is not a release folder: it has no certificate.json")
+    schema = Schema.load(folder / "schema.toml")
+    try:
+        certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
+        wanted = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
+        work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
+        synthetic = _read_rows(folder, schema)
+    except (OSError, ValueError, KeyError) as error:
+        raise ReleaseError(
+            f"the release in {folder} cannot be read ({type(error).__name__}); it is damaged"
+        ) from None
+    model = load_model(folder / "model")
+    return Release(synthetic=synthetic, model=model, certificate=certificate, schema=schema, workload=work)
+
+
+# Before the budget is touched.
+
+
+def _fresh(path: str | Path) -> Path:
+    folder = Path(path).absolute()
+    if folder.exists():
+        raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
+    if not folder.parent.is_dir():
+        raise ReleaseError(
+            f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
+        )
+    if not os.access(folder.parent, os.W_OK):
+        raise ReleaseError(f"no permission to write {path}; choose another place")
+    return folder
+
+
+def _schema(schema: "Schema | None", public: Any) -> "Schema":
+    from openprior.data.schema import Schema
+
+    if schema is not None:
+        return schema
+    if public is None:
+        raise OptionError("without a public table there is nothing to draft a schema from; give schema=")
+    return Schema.draft(public)
+
+
+def _workload(workload: Any, schema: "Schema") -> "Workload":
+    from openprior.counting.plan import Cells
+    from openprior.workload import Workload, all_marginals
+
+    plan: Any = all_marginals(3) if workload is None else workload
+    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    Cells(schema.domain, work.marginals)
+    return work
+
+
+def _check_public(mechanism: Any, public: "Table | None") -> None:
+    if mechanism.needs_public and public is None:
+        raise OptionError(f"mechanism '{mechanism.name}' needs a public table; give one, or use 'mwem'")
+    if public is not None and public.n < 2:
+        raise OptionError("the public table has only one row; a prior needs at least two")
+
+
+def _check_rows(n: int, delta: float) -> None:
+    if n < 2:
+        raise OptionError(
+            "the private table has only one row; there is nothing that could be released about it"
+        )
+    if delta > 1 / n:
+        warnings.warn(
+            f"delta = {delta:g} is above 1/n: some person's row could be published outright at this delta; "
+            "choose it well below 1/n",
+            OpenPriorWarning,
+            stacklevel=3,
+        )
+
+
+def _options(mechanism: Any) -> dict[str, Any]:
+    return dataclasses.asdict(mechanism)
+
+
+# Through the curator, and after it.
+
+
+def _make(
+    curator: Any,
+    mechanism: Any,
+    public: "Table | None",
+    public_source: Any,
+    schema: "Schema",
+    work: "Workload",
+    public_seed: int,
+    progress: "Progress | None",
+) -> tuple["Model", "pa.Table"]:
+    import numpy as np
+
+    from openprior.data.decode import Decoder
+
+    streams = np.random.SeedSequence([public_seed, 2]).spawn(2)
+    fit, draw = (np.random.default_rng(s) for s in streams)
+    model = mechanism.run(curator, public, work, fit, progress or _quiet)
+    rows = model.sample(max(1, round(model.total)), draw)
+    return model, Decoder.fit(schema, public_source, rng=draw).decode(rows, draw)
+
+
+def _quiet(done: int, of: int, what: str) -> None:
+    return None
+
+
+def _certificate(
+    account: "Account", unit: Any, is_private: bool, budget: "Budget", schema: "Schema", mechanism: Any
+) -> "Certificate":
+    from importlib.metadata import version
+
+    from openprior.certificate import NOT_PRIVATE, Certificate
+    from openprior.privacy.calibrate import epsilon_from_rho
+
+    spent = float(account.spent)
+    made = Certificate(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        rho=budget.rho,
+        relation=str(unit.relation),
+        rows_per_person=unit.rows_per_person,
+        epsilon_spent=min(budget.epsilon, epsilon_from_rho(spent, budget.delta)),
+        rho_spent=spent,
+        noise="secure" if is_private else NOT_PRIVATE,
+        mechanism=mechanism.name,
+        options=_options(mechanism),
+        dataset=budget.name,
+        run=account.run,
+        schema_hash=schema.hash,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
+        },
+        events=tuple(account.events),
+    )
+    made.recheck()
+    return made
+
+
+# The folder.
+
+
+@contextlib.contextmanager
+def _appearing(folder: Path) -> Iterator[Path]:
+    """A draft folder that becomes `folder` when all is written, and is gone if anything fails."""
+    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        yield draft
+        if folder.exists():
+            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; choose another name")
+        draft.rename(folder)
+    except OSError as error:
+        raise ReleaseError(
+            f"the release could not be written to {folder.name}: {error.strerror or type(error).__name__}; "
+            "free space or choose another place"
+        ) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write(made: Release, draft: Path, format: str) -> None:
+    from openprior.answers import write_answers
+    from openprior.report import render
+
+    _write_rows(made.synthetic, draft, format)
+    write_answers(made.model, made.workload, draft / "answers.parquet")
+    (draft / "model").mkdir()
+    made.model.save(draft / "model")
+    made.schema.save(draft / "schema.toml")
+    wanted = {"marginals": made.workload.marginals, "weights": made.workload.weights}
+    (draft / "workload.json").write_text(json.dumps(wanted), encoding="utf-8")
+    (draft / "certificate.json").write_text(made.certificate.to_json(), encoding="utf-8")
+    (draft / "report.html").write_text(render(made), encoding="utf-8")
+
+
+def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
+    if format == "csv":
+        from pyarrow import csv
+
+        csv.write_csv(rows, draft / "synthetic.csv")
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(rows, draft / "synthetic.parquet")
+
+
+def _read_rows(folder: Path, schema: "Schema") -> "pa.Table":
+    if (folder / "synthetic.csv").exists():
+        from pyarrow import csv
+
+        types = {c.name: c.arrow for c in schema.columns}
+        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+        return csv.read_csv(folder / "synthetic.csv", convert_options=options)
+    from pyarrow import parquet
+
+    return parquet.read_table(folder / "synthetic.parquet")

@@ -1,0 +1,201 @@
+"""Four processes on one ledger, kill -9 at 200 random instants: recorded ≥ true spend, committed ≤ budget.
+
+The true spend is what the workers wrote down *after* `charge` returned, each in its own log; all sums are
+exact. This file is also the workers' program; it imports nothing heavy, as workers start hundreds of times.
+"""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import openprior
+from openprior.errors import BudgetExceeded, LedgerError
+from openprior.privacy.ledger import Ledger
+
+KILLS = 200
+WORKERS = 4
+
+
+# The workers
+
+
+def amount_of(run: str, seq: int, reserved: float) -> float:
+    """A resumed run asks for the same amounts again, as a real one does."""
+    return random.Random(f"{run} {seq}").uniform(0.05, 0.5) * reserved
+
+
+def spend(path: str, log: str, number: int) -> None:
+    """Open runs, charge, write down what was charged, close some of the runs; for ever."""
+    ledger = Ledger(path)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    rng = random.Random()
+
+    def charge(run: str, seq: int, reserved: float) -> None:
+        amount = amount_of(run, seq, reserved)
+        ledger.charge(run, seq, amount, {"seq": seq})
+        os.write(descriptor, f"spent {run} {seq} {amount.hex()} {reserved.hex()}\n".encode())
+
+    spent = [line.split() for line in Path(log).read_text().splitlines() if line.startswith("spent")]
+    if spent:
+        _, run, last, amount, reserved = spent[-1]
+        try:
+            ledger.resume_run(run)
+            ledger.charge(run, int(last), float.fromhex(amount), {"seq": int(last)})
+            os.write(descriptor, f"resumed {run}\n".encode())
+            for seq in (int(last) + 1, int(last) + 2):
+                charge(run, seq, float.fromhex(reserved))
+        except (BudgetExceeded, LedgerError):
+            os.write(descriptor, b"over\n")
+    while True:
+        dataset = f"survey {number}"
+        reserved_now = rng.uniform(0.05, 0.3)
+        try:
+            run = ledger.open_run(dataset, rho=reserved_now, epsilon=1.0, delta=1e-9, details={})
+        except BudgetExceeded:
+            os.write(descriptor, f"refused {dataset}\n".encode())
+            number += rng.random() < 0.3
+            continue
+        try:
+            for seq in range(rng.randint(1, 6)):
+                charge(run, seq, reserved_now)
+        except BudgetExceeded:
+            os.write(descriptor, b"stopped\n")
+        if rng.random() < 0.7:
+            ledger.close(run)
+
+
+def race() -> None:
+    """For each line `ledger dataset instant`: reserve at that instant and say who won."""
+    for line in sys.stdin:
+        path, dataset, instant = line.rstrip("\n").split("\t")
+        ledger = Ledger(path)
+        while time.time() < float(instant):
+            pass
+        try:
+            ledger.open_run(dataset, rho=0.6, epsilon=1.0, delta=1e-9, details={})
+            sys.stdout.write("won\n")
+        except BudgetExceeded:
+            sys.stdout.write("lost\n")
+        sys.stdout.flush()
+
+
+# The tests
+
+
+def environment() -> dict[str, str]:
+    source = str(Path(openprior.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def check(path: Path, logs: list[Path]) -> Counter[str]:
+    """The invariants, with the logs read before the ledger: what is recorded later can only be more."""
+    kinds: Counter[str] = Counter()
+    true: dict[str, Fraction] = {}
+    looks: set[tuple[str, str]] = set()
+    for log in logs:
+        for line in log.read_text().splitlines():
+            kind, *fields = line.split()
+            kinds[kind] += 1
+            if kind == "spent":
+                run, seq, amount, _ = fields
+                assert (run, seq) not in looks, "the same event was paid for once and looked at twice"
+                looks.add((run, seq))
+                true[run] = true.get(run, Fraction(0)) + Fraction(float.fromhex(amount))
+    known = set()
+    for dataset in Ledger(path).datasets():
+        assert dataset.committed <= Fraction(dataset.rho)
+        assert Fraction(dataset.remaining) <= Fraction(dataset.rho) - dataset.committed
+        counted = Fraction(0)
+        for run_status in dataset.runs:
+            assert true.get(run_status.id, Fraction(0)) <= run_status.spent <= Fraction(run_status.reserved)
+            counted += run_status.spent if run_status.state == "closed" else Fraction(run_status.reserved)
+            known.add(run_status.id)
+        assert dataset.committed == counted >= sum(true.get(r.id, Fraction(0)) for r in dataset.runs)
+    assert set(true) <= known
+    return kinds
+
+
+def test_nothing_spent_is_ever_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "budget.sqlite"
+    logs = [tmp_path / f"worker{i}.log" for i in range(WORKERS)]
+    errors = tmp_path / "errors"
+    rng = random.Random(20240229)
+    # Every third dataset has no budget of its own: the first run on it sets it.
+    for number in range(400):
+        if number % 3:
+            Ledger(path).set_budget(f"survey {number}", rho=1.0, epsilon=2.0, delta=1e-9)
+
+    def begin(worker: int, number: int) -> subprocess.Popen[bytes]:
+        logs[worker].touch()
+        command = [sys.executable, __file__, "spend", str(path), str(logs[worker]), str(number)]
+        with errors.open("ab") as stderr:
+            return subprocess.Popen(command, env=environment(), stderr=stderr)
+
+    processes = [begin(i, 0) for i in range(WORKERS)]
+    try:
+        for kill in range(KILLS):
+            time.sleep(rng.uniform(0.03, 0.13))
+            victim = rng.randrange(WORKERS)
+            assert processes[victim].poll() is None, errors.read_text()
+            processes[victim].kill()
+            assert processes[victim].wait() == -9
+            processes[victim] = begin(victim, kill // 4)
+            if kill % 10 == 0:
+                check(path, logs)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    kinds = check(path, logs)
+    assert errors.read_text() == ""
+    # The test has teeth only if all of this happened.
+    assert kinds["spent"] > 500, kinds
+    assert kinds["refused"] > 20, kinds
+    assert kinds["resumed"] > 20, kinds
+    assert kinds["stopped"] > 20, kinds
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+
+
+def test_the_last_budget_has_one_winner(tmp_path: Path) -> None:
+    command = [sys.executable, __file__, "race"]
+    racers = [
+        subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        for round_ in range(50):
+            # In turn: room for one of two, a dataset nobody knows, a file that does not exist yet.
+            path = tmp_path / (f"budget{round_}.sqlite" if round_ % 3 == 2 else "budget.sqlite")
+            dataset = f"survey {round_}"
+            if round_ % 3 == 0:
+                Ledger(path).set_budget(dataset, rho=1.0, epsilon=2.0, delta=1e-9)
+            instant = time.time() + 0.02
+            for racer in racers:
+                assert racer.stdin is not None
+                racer.stdin.write(f"{path}\t{dataset}\t{instant!r}\n")
+                racer.stdin.flush()
+            results = sorted(racer.stdout.readline() for racer in racers if racer.stdout is not None)
+            assert results == ["lost\n", "won\n"]
+            (status,) = [d for d in Ledger(path).datasets() if d.name == dataset]
+            assert len(status.runs) == 1
+            assert status.committed == Fraction(0.6)
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.communicate()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "spend":
+        spend(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    else:
+        race()

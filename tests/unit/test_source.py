@@ -1,0 +1,209 @@
+"""Sources: every kind of table, every way a file can be broken, and no row in any message."""
+
+import gzip
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+
+from openprior.data.source import Source, open_source
+from openprior.errors import SourceError
+
+TABLE = pa.table({"a": [1, 2, 3], "b c": ["x", None, "z"], "d.e": [0.5, 1.5, 2.5]})
+
+
+def rows(source: Source, columns: list[str] | None = None) -> dict[str, list[object]]:
+    parts = [pa.Table.from_batches([b]) for b in source.batches(columns)]
+    out: dict[str, list[object]] = {}
+    for part in parts:
+        for name, values in part.to_pydict().items():
+            out.setdefault(name, []).extend(values)
+    return out
+
+
+class Stream:
+    """An object with nothing but the Arrow stream protocol."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def frames() -> dict[str, object]:
+    return {
+        "arrow": TABLE,
+        "batch": TABLE.combine_chunks().to_batches()[0],
+        "reader": TABLE.to_reader(),
+        "dataset": pads.dataset(TABLE),
+        "pandas": TABLE.to_pandas(),
+        "polars": pl.from_arrow(TABLE),
+        "lazy": pl.from_arrow(TABLE).lazy(),
+        "duckdb": duckdb.from_arrow(TABLE),
+        "stream": Stream(TABLE),
+    }
+
+
+@pytest.mark.parametrize("kind", list(frames()))
+def test_frames_read_twice_and_project(kind: str) -> None:
+    source = open_source(frames()[kind])
+    assert source.columns == ("a", "b c", "d.e") and source.name == "table" and not source.is_text
+    assert rows(source) == TABLE.to_pydict()
+    assert rows(source, ["d.e", "a"]) == TABLE.select(["d.e", "a"]).to_pydict()
+    assert open_source(source) is source
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet", "semicolon.csv", "txt"])
+def test_files(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"survey.{ending}"
+    if ending == "parquet":
+        pq.write_table(TABLE, path)
+    else:
+        separator = {"tsv": "\t", "semicolon.csv": ";"}.get(ending, ",")
+        text = "a,b c,d.e\n1,x,0.5\n2,,1.5\n3,z,2.5\n".replace(",", separator).encode()
+        path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    source = open_source(path)
+    assert source.name == ("survey.semicolon" if ending == "semicolon.csv" else "survey")
+    assert source.columns == ("a", "b c", "d.e")
+    expected = {"d.e": ["0.5", "1.5", "2.5"], "b c": ["x", "", "z"]}
+    if ending == "parquet":
+        expected = TABLE.select(["d.e", "b c"]).to_pydict()
+    assert rows(source, ["d.e", "b c"]) == expected
+    assert rows(open_source(str(path)), ["d.e", "b c"]) == expected
+
+
+def test_csv_text_bom_quotes_and_line_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes('﻿"a\nb", c \r\n"1,2","x\ny"\r\nNA,é\r\n'.encode())
+    source = open_source(path)
+    assert source.columns == ("a\nb", "c") and source.is_text
+    assert rows(source) == {"a\nb": ["1,2", "NA"], "c": ["x\ny", "é"]}
+
+
+def test_csv_streams_in_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1234567,abcdefgh\n" * 600_000)
+    batches = list(open_source(path).batches(["b"]))
+    assert len(batches) > 1 and sum(b.num_rows for b in batches) == 600_000
+
+
+def test_header_only_is_a_table_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n")
+    source = open_source(path)
+    assert source.columns == ("a", "b") and sum(b.num_rows for b in source.batches()) == 0
+
+
+BROKEN = {
+    "more or fewer fields": b"a,b\n1,2\nSECRET,2,3\n",
+    "more or fewer fields than its 2": b"a,b\n1,2\nSECRET\n",
+    "that is not UTF-8": b"a,b\n1,SECRET\xff\n",
+    "header of .* is not UTF-8": b"a,\xff\n1,SECRET\n",
+    "columns 1 and 3 of": b"SECRET,b,SECRET\n1,2,3\n",
+    "is empty": b"",
+    "blank line": b"\nSECRET\n",
+    "no header line": b"39,SECRET,77516,13\n50,x,83311,13\n",
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_broken_csv_is_refused_without_quoting_it(tmp_path: Path, message: str) -> None:
+    path = tmp_path / "private.csv"
+    path.write_bytes(BROKEN[message])
+    with pytest.raises(SourceError, match=message) as caught:
+        list(open_source(path).batches())
+    text = str(caught.value)
+    assert "private.csv" in text and "\n" not in text and "SECRET" not in text
+    assert (
+        caught.value.__cause__ is None
+        and caught.value.__suppress_context__
+        or caught.value.__context__ is None
+    )
+
+
+def test_numbers_in_order_are_fine_as_names(tmp_path: Path) -> None:
+    path = tmp_path / "years.csv"
+    path.write_text("2017,2018,2019\n1,2,3\n")
+    assert open_source(path).columns == ("2017", "2018", "2019")
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    zipped = tmp_path / "t.csv.gz"
+    text = "a,b\n" + "\n".join(f"{i},{i * i}" for i in range(100_000))
+    zipped.write_bytes(gzip.compress(text.encode())[:-2000])
+    with pytest.raises(SourceError, match="damaged"):
+        list(open_source(zipped).batches())
+    zipped.write_bytes(gzip.compress(b"")[:12])
+    with pytest.raises(SourceError, match="damaged"):
+        open_source(zipped)
+    parquet = tmp_path / "t.parquet"
+    parquet.write_bytes(b"PAR1 nonsense")
+    with pytest.raises(SourceError, match="cannot be read as Parquet"):
+        open_source(parquet)
+    parquet.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(SourceError, match="is not a Parquet file"):
+        open_source(parquet)
+
+
+def test_missing_things(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no file"):
+        open_source(tmp_path / "none.csv")
+    with pytest.raises(SourceError, match="has no CSV or Parquet files"):
+        open_source(tmp_path)
+    with pytest.raises(SourceError, match="cannot read rows from a int"):
+        open_source(3)
+    with pytest.raises(SourceError, match="has no column 'z'"):
+        open_source(TABLE).batches(["z"])
+
+
+def test_folders(tmp_path: Path) -> None:
+    for i in range(3):
+        pq.write_table(TABLE.slice(i, 1), tmp_path / f"part-{i}.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "notes.md").write_text("hello")
+    source = open_source(tmp_path)
+    assert source.name == tmp_path.name and rows(source) == TABLE.to_pydict()
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    with pytest.raises(SourceError, match="CSV and Parquet"):
+        open_source(tmp_path)
+
+
+def test_folder_of_csvs_with_columns_in_another_order(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "2.csv").write_text("b,a\n4,3\n")
+    assert rows(open_source(tmp_path)) == {"a": ["1", "3"], "b": ["2", "4"]}
+    (tmp_path / "3.csv").write_text("a,c\n4,3\n")
+    with pytest.raises(SourceError, match=r"3.csv has other columns"):
+        open_source(tmp_path)
+
+
+def test_duplicate_columns() -> None:
+    frame = pd.DataFrame(np.zeros((1, 2)), columns=["a", "a"])
+    with pytest.raises(SourceError, match="column 'a' twice"):
+        open_source(frame)
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for data in (twice, twice.to_reader()):
+        with pytest.raises(SourceError, match="column 'a' twice"):
+            open_source(data)
+
+
+def test_pandas_with_mixed_objects_becomes_text() -> None:
+    frame = pd.DataFrame({"m": pd.Series([7, "N", None], dtype=object), 3: [1, 2, 3]})
+    source = open_source(frame)
+    assert source.columns == ("m", "3")
+    assert rows(source) == {"m": ["7", "N", None], "3": [1, 2, 3]}
+
+
+def test_parquet_reads_text_as_dictionaries_and_projects(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"s": ["a", "b"] * 500, "i": range(1000)}), path, row_group_size=300)
+    batches = list(open_source(path).batches(["s"]))
+    assert len(batches) == 4 and pa.types.is_dictionary(batches[0].column(0).type)
+    assert batches[0].schema.names == ["s"]
