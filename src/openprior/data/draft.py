@@ -24,7 +24,7 @@ from openprior.data.columns import (
     is_string,
 )
 from openprior.data.convert import moments, numbers, plain, text
-from openprior.data.edges import few, moment_of, quantile_edges
+from openprior.data.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.data.source import open_source
 from openprior.errors import SchemaError, SourceError
 
@@ -147,7 +147,9 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
         return _datetime(found, found.dtype, options)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         plain_type = "double" if pa.types.is_decimal(kind) else found.dtype
-        return _number(found, numbers(found.values).values, plain_type, options)
+        values = numbers(found.values).values
+        if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
+            return _number(found, values, plain_type, options)
     return _categorical(found, text(found.values), "string", options)
 
 
@@ -249,20 +251,17 @@ def _number(
 def _datetime(found: _Counts, meant: str, options: _Options, dtype: str | None = None) -> Column:
     arrow = arrow_type(meant)
     values = moments(found.values, time_of_day=bool(pa.types.is_time(arrow))).values
+    values = np.clip(values, FIRST_MOMENT, LAST_MOMENT)
     days = pa.types.is_date(arrow) or int(values.max()) - int(values.min()) >= options.bins * DAY
     step = DAY if days else 60_000_000
     # All edges on the grid of days or minutes, the outer ones outside the values.
     ticks = np.append(np.floor_divide(values, step), [values.min() // step, -(-values.max() // step)])
     counts = np.append(found.counts, [0, 0])
     if ticks.min() == ticks.max():
-        ticks, counts = np.append(ticks, ticks.max() + 1), np.append(counts, 0)
+        room = (ticks.max() + 1) * step <= LAST_MOMENT
+        ticks, counts = np.append(ticks, ticks.max() + (1 if room else -1)), np.append(counts, 0)
     edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False)
-    try:
-        bins = tuple(moment_of(int(edge) * step, arrow) for edge in edges)
-    except OverflowError:
-        raise SchemaError(
-            f"column '{found.name}' has dates outside the years 1 to 9999; correct them"
-        ) from None
+    bins = tuple(moment_of(int(edge) * step, arrow) for edge in edges)
     return Datetime(
         name=found.name, missing=found.missing, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow)
     )

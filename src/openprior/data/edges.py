@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["few", "moment_of", "quantile_edges"]
+__all__ = ["FIRST_MOMENT", "LAST_MOMENT", "few", "moment_of", "quantile_edges"]
+
+_EPOCH = datetime(1970, 1, 1)
+# What Python's dates can hold, in microseconds: the years 1 to 9999.
+FIRST_MOMENT, LAST_MOMENT = (
+    (end - _EPOCH) // timedelta(microseconds=1) for end in (datetime.min, datetime.max)
+)
 
 
 def few(values: npt.NDArray[Any], counts: npt.NDArray[Any], limit: int) -> bool:
@@ -68,8 +74,8 @@ def _outward(edge: float, gap: float, towards: Any) -> float:
 def moment_of(ticks: int, kind: pa.DataType) -> date | time:
     """The date, time of day or timestamp at so many microseconds; a time past the day's end is its last."""
     if pa.types.is_time(kind):
-        moment = datetime(1970, 1, 1) + timedelta(microseconds=min(ticks, 86_399_999_999))
-        return moment.time()
-    zone = UTC if getattr(kind, "tz", None) else None
-    moment = datetime(1970, 1, 1, tzinfo=zone) + timedelta(microseconds=ticks)
+        return (_EPOCH + timedelta(microseconds=min(ticks, 86_399_999_999))).time()
+    moment = _EPOCH + timedelta(microseconds=min(ticks, LAST_MOMENT))
+    if getattr(kind, "tz", None):
+        return moment.replace(tzinfo=UTC)
     return moment.date() if pa.types.is_date(kind) else moment

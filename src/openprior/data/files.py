@@ -7,10 +7,12 @@ passed on: errors here name the file, the column and the remedy, and nothing tha
 
 import csv
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -65,19 +67,21 @@ class _Csv:
     def _header(self) -> tuple[str, tuple[str, ...]]:
         """The separator and the names, from the first line only."""
         path = self._path
+        # Errors are raised outside the handlers: Python keeps what was being handled, and that holds the row.
+        problem = ""
         try:
             with gzip.open(path) if self._zipped else path.open("rb") as file:
                 # A quoted name may hold a line break; csv asks for as many lines as it needs.
                 lines: list[str] = []
                 next(csv.reader(_lines(file, lines), strict=True))
         except UnicodeDecodeError:
-            raise SourceError(f"the header of {path} is not UTF-8; convert the file to UTF-8") from None
+            problem = f"the header of {path} is not UTF-8; convert the file to UTF-8"
         except (csv.Error, StopIteration):
-            raise SourceError(
-                f"{path} has no header line that can be read; add one with the column names"
-            ) from None
-        except (EOFError, gzip.BadGzipFile):
-            raise SourceError(f"{path} is damaged (its compressed data ends early); write it again") from None
+            problem = f"{path} has no header line that can be read; add one with the column names"
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            problem = f"{path} is damaged (its compressed data ends early); write it again"
+        if problem:
+            raise SourceError(problem)
         tabs = ".tsv" in path.suffixes
         options = ["\t"] if tabs else [",", ";", "\t", "|"]
         rows = [next(csv.reader(lines, delimiter=o)) for o in options]
@@ -90,6 +94,7 @@ class _Csv:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
         text = pa.dictionary(pa.int32(), pa.string())
+        problem = ""
         try:
             with pa.input_stream(str(self._path), compression="gzip" if self._zipped else None) as stream:
                 yield from pacsv.open_csv(
@@ -105,7 +110,9 @@ class _Csv:
                     ),
                 )
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(self._remedy(str(error))) from None
+            problem = self._remedy(str(error))
+        if problem:
+            raise SourceError(problem)
 
     def _remedy(self, message: str) -> str:
         """Our words for Arrow's complaint, without the row that it quotes."""
@@ -126,7 +133,7 @@ class _Csv:
         return f"{path} cannot be read as CSV; check the separator and the quotes"
 
 
-def _lines(file: IO[bytes], seen: list[str]) -> Iterator[str]:
+def _lines(file: gzip.GzipFile | io.BufferedReader, seen: list[str]) -> Iterator[str]:
     """Line by line and no further, so that what is wrong with a later row is not blamed on the header."""
     while raw := file.readline(_BLOCK):
         seen.append(raw.decode("utf-8" if seen else "utf-8-sig"))

@@ -52,7 +52,7 @@ def open_source(data: object) -> Source:
         from openprior.data.files import open_path
 
         return open_path(os.fspath(data))
-    if isinstance(data, Source):
+    if hasattr(data, "batches") and isinstance(data, Source):
         return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])

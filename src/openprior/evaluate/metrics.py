@@ -5,6 +5,7 @@ over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, tha
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from openprior.counting.local import count_table
 from openprior.data.encode import Table, encode_table
 from openprior.data.schema import Schema
-from openprior.errors import OptionError
+from openprior.errors import OptionError, ReleaseError
 from openprior.release import Release
+from openprior.report import render
 from openprior.workload import Marginal, Workload, all_marginals
 
-__all__ = ["Evaluation", "compare", "errors_of"]
+__all__ = ["Evaluation", "compare", "errors_of", "write_report"]
 
 NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
 
@@ -91,3 +93,15 @@ def errors_of(
         of=of,
         per_marginal=per_marginal,
     )
+
+
+def write_report(release: Release, found: Evaluation, private: Any, path: Path) -> None:
+    """A report with the private table's own one-way figures beside the released ones. NOT PRIVATE."""
+    truth = _table(private, release.schema, private=True)
+    names = truth.domain.attributes
+    shares = {name: counts / truth.n for (name,), counts in count_table(truth, [(a,) for a in names]).items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(release, found, shares), encoding="utf-8")
+    except OSError as error:
+        raise ReleaseError(f"the report {path} cannot be written: {error.strerror}; choose another place") from None

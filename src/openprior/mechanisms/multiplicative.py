@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.plan import Cells
+from openprior.errors import OptionError
 from openprior.mechanisms.base import Progress
 from openprior.mechanisms.budget import Share
 from openprior.mechanisms.loop import select_measure_fit
@@ -20,11 +21,12 @@ from openprior.privacy.curator import Curator, Measurement
 from openprior.privacy.scores import CellScores
 from openprior.workload import Marginal
 
-__all__ = ["NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds"]
+__all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds"]
 
 SELECTIONS = ("exponential", "permute-and-flip")
 NOISES = ("gaussian", "laplace")
 OUTPUTS = ("last", "average")
+CANDIDATES = ("reachable", "all")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Rounds:
     output: str
     selection: str
     noise: str
+    candidates: str
 
 
 def run_rounds(
@@ -53,12 +56,16 @@ def run_rounds(
     home: dict[Marginal, MultiplicativeWeights] = {m: f for f in factors for m in f.cells.marginals}
     seen: list[tuple[Marginal, int, float]] = []
     sums = [np.zeros(f.rows.n) for f in factors]
+    only = _candidates(factors, how.candidates)
 
     def propose() -> CellScores:
         for i, factor in enumerate(factors):
             sums[i] += factor.weights  # A_0, …, A_{T−1}
         answers = factors[0].answers if len(factors) == 1 else np.concatenate([f.answers for f in factors])
-        return CellScores(cells, answers * total)
+        return CellScores(cells, only, answers[only] * total)
+
+    def locate(index: int) -> tuple[Marginal, int]:
+        return cells.locate(int(only[index]))
 
     def fit(measured: Measurement) -> None:
         assert measured.cell is not None
@@ -83,6 +90,17 @@ def run_rounds(
         noise=how.noise,
     )
     return [s / s.sum() for s in sums] if how.output == "average" else [f.weights for f in factors]
+
+
+def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray[np.intp]:
+    """Which cells may be selected: all, or those that some weights can move. Public: it depends on the rows only."""
+    if which == "all":
+        return np.arange(sum(len(f.cells) for f in factors))
+    starts = np.cumsum([0, *(len(f.cells) for f in factors)])
+    found = np.concatenate([f.reachable() + start for f, start in zip(factors, starts, strict=False)])
+    if not len(found):
+        raise OptionError("no weights on these rows can change any answer: the public table has one distinct row")
+    return found
 
 
 def _replayed(

@@ -80,7 +80,7 @@ class Mwem:
         total = known_total(curator)
         queries = sum(len(f.cells) for f in factors)
         rounds = self.rounds or default_rounds(curator.remaining, total, queries)
-        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise)
+        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise, "all")
         learnt = run_rounds(curator, factors, total, even(curator.remaining, rounds), how, rng, progress)
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)

@@ -54,7 +54,7 @@ class MwemPub:
         total = known_total(curator)
         start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
         weights = MultiplicativeWeights(support, start, workload.marginals)
-        how = Rounds(self.rounds, 1.0, False, self.output, "exponential", "laplace")
+        how = Rounds(self.rounds, 1.0, False, self.output, "exponential", "laplace", "all")
         (learnt,) = run_rounds(curator, [weights], total, [share] * self.rounds, how, rng, progress)
         return SupportModel(support, learnt, total)
 

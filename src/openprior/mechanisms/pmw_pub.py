@@ -12,7 +12,7 @@ import numpy as np
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, known_total, need_public, option, register
 from openprior.mechanisms.budget import even
-from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
+from openprior.mechanisms.multiplicative import CANDIDATES, NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
@@ -44,6 +44,8 @@ class PmwPub:
     replay: bool = option(default=True, doc="apply earlier measurements again while they are still wrong")
     start: str = option(default="public", doc="public | uniform: where the weights on the public rows start")
 
+    candidates: str = option(default="reachable", doc="reachable | all queries; the weights cannot move the others")
+
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(
@@ -52,6 +54,7 @@ class PmwPub:
         )
         check(self.noise in NOISES, f"noise '{self.noise}' must be one of {', '.join(NOISES)}")
         check(self.output in OUTPUTS, f"output '{self.output}' must be one of {', '.join(OUTPUTS)}")
+        check(self.candidates in CANDIDATES, f"candidates '{self.candidates}' must be one of {', '.join(CANDIDATES)}")
         check(self.start in STARTS, f"start '{self.start}' must be one of {', '.join(STARTS)}")
 
     def run(
@@ -68,7 +71,7 @@ class PmwPub:
         start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
         weights = MultiplicativeWeights(support, start, workload.marginals)
         rounds = self.rounds or default_rounds(curator.remaining, total, len(weights.cells))
-        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise)
+        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise, self.candidates)
         shares = even(curator.remaining, rounds)
         (learnt,) = run_rounds(curator, [weights], total, shares, how, rng, progress)
         return SupportModel(support, learnt, total)

@@ -82,6 +82,11 @@ class MultiplicativeWeights:
         self.answers: Floats = self._counter.answers(self.weights)
         self._moves = 0
 
+    def reachable(self) -> NDArray[np.intp]:
+        """The cells that hold some of the rows but not all: no weights can move the others."""
+        rows = np.rint(self._counter.answers(np.ones(self.rows.n)))
+        return np.flatnonzero((rows > 0) & (rows < self.rows.n))
+
     def answer(self, marginal: Marginal, cell: int) -> float:
         """One answer."""
         return float(self.answers[self.cells.offset(marginal) + cell])

@@ -193,7 +193,7 @@ class Curator:
         }
 
         def act() -> Outcome:
-            found = levels(scores, self.__vault.counts, self.__unit)
+            found = levels(scores, self.__vault, self.__unit)
             left = np.arange(len(found.values))
             drawn = []
             for _ in range(k):
@@ -327,4 +327,4 @@ class Curator:
 
 
 def _count(scores: Scores) -> int:
-    return len(scores.cells) if isinstance(scores, CellScores) else len(scores)
+    return len(scores.only) if isinstance(scores, CellScores) else len(scores)

@@ -31,6 +31,7 @@ class Vault:
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
+        self._gathered = _Gathered()
         self.domain: Domain = encoder.schema.domain
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
@@ -54,6 +55,10 @@ class Vault:
             self._pass()
         return {m: self._counts[m] for m in wanted}
 
+    def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
+        """Exact counts of some cells; the last ones asked for are kept, as rounds ask for the same again."""
+        return self._gathered.get(self, cells, only)
+
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.domain.attributes[0],)]
         cells = Cells(self.domain, todo)
@@ -71,6 +76,7 @@ class PartVault:
 
     def __init__(self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...]) -> None:
         self._whole, self._keys, self._codes = whole, keys, dict(zip(keys, codes, strict=True))
+        self._gathered = _Gathered()
         self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in self._codes})
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
@@ -89,6 +95,10 @@ class PartVault:
         whole = self._whole.counts([self._with_keys(m) for m in wanted])
         return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in wanted}
 
+    def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
+        """Exact counts of some cells of this part."""
+        return self._gathered.get(self, cells, only)
+
     def _with_keys(self, marginal: Marginal) -> Marginal:
         return canonical((*marginal, *self._keys), self._whole.domain)
 
@@ -97,3 +107,18 @@ class PartVault:
         index = tuple(self._codes.get(a, slice(None)) for a in marginal)
         part = counts.reshape(shape)[index]
         return np.ascontiguousarray(part).reshape(math.prod(part.shape))
+
+
+class _Gathered:
+    """The counts of the cells that were asked for last."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Cells, NDArray[np.intp]] | None = None
+        self._value: Counts | None = None
+
+    def get(self, vault: "Vault | PartVault", cells: Cells, only: NDArray[np.intp]) -> Counts:
+        if self._key is None or self._key[0] is not cells or self._key[1] is not only or self._value is None:
+            counts = vault.counts(cells.marginals)
+            self._value = np.concatenate([counts[m] for m in cells.marginals])[only]
+            self._key = (cells, only)
+        return self._value

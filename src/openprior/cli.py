@@ -1,0 +1,367 @@
+"""The command line: thin. It reads arguments, calls the library, prints, and turns our errors into one line.
+
+Results go to stdout (with --json as one JSON document), progress and warnings to stderr. Exit codes: 0 done,
+1 an error that is explained in one line, 2 wrong usage.
+"""
+
+import contextlib
+import json as jsonlib
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from openprior.errors import OpenPriorError, OpenPriorWarning, OptionError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="openprior",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Release statistics and synthetic tables under differential privacy, with public data as prior knowledge.",
+)
+schema_app = typer.Typer(no_args_is_help=True, help="What the columns are: draft it from public data, then edit it.")
+ledger_app = typer.Typer(no_args_is_help=True, help="What has been spent on which dataset.")
+app.add_typer(schema_app, name="schema")
+app.add_typer(ledger_app, name="ledger")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")]
+
+
+def main() -> None:
+    """Entry point: our errors become one line and exit code 1."""
+    warnings.simplefilter("default", OpenPriorWarning)
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except OpenPriorError as error:
+        for line in [str(error), *getattr(error, "__notes__", [])]:
+            typer.echo(f"error: {line}" if line == str(error) else f"  {line}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("stopped; an unfinished release can be continued with --resume", err=True)
+        sys.exit(130)
+
+
+def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    if issubclass(category, OpenPriorWarning):
+        typer.echo(f"warning: {message}", err=True)
+
+
+@app.command(epilog="Example: openprior release private.csv --public public.csv --epsilon 1 --delta 1e-9 -o release")
+def release(
+    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
+    out: Out,
+    epsilon: Annotated[float, typer.Option(help="ε of the release.")],
+    delta: Annotated[float, typer.Option(help="δ of the release; well below 1/n.")],
+    public: Annotated[str | None, typer.Option(help="The public table.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema file; drafted from the public table if absent.")] = None,
+    workload: Annotated[
+        str,
+        typer.Option(help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."),
+    ] = "3",
+    mechanism: Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")] = "pmw-pub",
+    option: Annotated[
+        list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Budget file kept across releases.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
+    relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
+    format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run without paying again.")] = False,
+    insecure_seed: Annotated[
+        int | None, typer.Option(help="Repeatable noise for an experiment: the result is NOT PRIVATE.")
+    ] = None,
+    show_private: Annotated[
+        bool, typer.Option("--show-private", help="Let error messages quote private values.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
+    import openprior as op
+    from openprior.data.schema import Schema
+
+    with _progress("releasing") as progress:
+        made = op.release(
+            private,
+            public,
+            schema=None if schema is None else Schema.load(schema),
+            workload=_workload(workload),
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=_mechanism(mechanism, option or []),
+            ledger=ledger,
+            out=out,
+            seed=insecure_seed,
+            relation=relation,
+            dataset=dataset,
+            format=format,
+            resume=resume,
+            show_private=show_private,
+            progress=progress,
+        )
+    c = made.certificate
+    if json:
+        facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
+        _print_json({**facts, "rho": c.rho, "rho_spent": c.rho_spent, "noise": c.noise, "statement": c.statement})
+        return
+    typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
+    typer.echo(c.statement)
+
+
+@app.command(epilog="Example: openprior evaluate release --private private.csv")
+def evaluate(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    private: Annotated[str, typer.Option(help="The private table it was made from.")],
+    of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
+    workload: Annotated[str | None, typer.Option(help="As for 'release'; default: the release's own.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Report file; default: RELEASE.evaluation/report.html, outside the release.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
+    import openprior as op
+    from openprior.evaluate.metrics import write_report
+
+    made = op.open_release(release)
+    found = op.evaluate(made, private, workload=None if workload is None else _workload(workload), of=of)
+    # Beside the release folder, not in it: what is published must not carry private figures.
+    place = report or release.resolve().with_name(release.resolve().name + ".evaluation") / "report.html"
+    write_report(made, found, private, place)
+    facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
+    if json:
+        _print_json({"notice": found.notice, "of": of, **facts, "report": str(place)})
+        return
+    typer.echo(found.notice)
+    for name, value in facts.items():
+        typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
+    typer.echo(f"wrote {place}")
+
+
+@app.command(epilog="Example: openprior mechanisms --json")
+def mechanisms(json: Json = False) -> None:
+    """List the mechanisms, what each is good for, and its options."""
+    import dataclasses
+
+    import openprior as op
+
+    found = {
+        name: {
+            "good_for": cls.good_for,
+            "needs_public": cls.needs_public,
+            "options": {f.name: [f.default, f.metadata["doc"]] for f in dataclasses.fields(cls)},
+        }
+        for name, cls in op.mechanisms().items()
+    }
+    if json:
+        _print_json(found)
+        return
+    for name, facts in found.items():
+        typer.echo(f"{name}: {facts['good_for']}")
+        for option, (default, doc) in facts["options"].items():
+            typer.echo(f"    -O {option}={default}    {doc}")
+
+
+@app.command(epilog="Example: openprior demo -o demo-release")
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")] = Path("demo-release"),
+    epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 1.0,
+    rows: Annotated[int, typer.Option(help="Rows of each simulated survey.")] = 20_000,
+    json: Json = False,
+) -> None:
+    """Two simulated surveys, a year apart: release the second with the first as prior, and compare methods."""
+    from openprior.demo import run_demo
+
+    with _progress("demo") as progress:
+        found = run_demo(out, epsilon=epsilon, rows=rows, progress=progress)
+    if json:
+        _print_json(found)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"Error on all 3-way marginals, ε = {epsilon:g} (NOT PRIVATE: measured on the simulated truth)")
+    for heading in ("method", "uses", "mean L1", "largest", "seconds"):
+        table.add_column(heading, justify="left" if heading in ("method", "uses") else "right")
+    for row in found["methods"]:
+        table.add_row(
+            row["name"],
+            row["uses"],
+            f"{row['workload_error']:.4f}",
+            f"{row['max_error']:.4f}",
+            f"{row['seconds']:.1f}",
+        )
+    Console().print(table)
+    typer.echo(f"wrote {out}: open {out / 'report.html'} in a browser")
+
+
+@schema_app.command("draft", epilog="Example: openprior schema draft public.csv -o survey.toml")
+def schema_draft(
+    public: Annotated[str, typer.Argument(help="The public table; a private one must never be drafted from.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.")],
+    bins: Annotated[int, typer.Option(help="Most bins of a number column.")] = 32,
+    json: Json = False,
+) -> None:
+    """Draft a schema from public data only; read it, edit it, keep it."""
+    from openprior.data.schema import Schema
+
+    if out.exists():
+        raise OptionError(f"{out} exists; choose another name or remove it")
+    drafted = Schema.draft(public, bins=bins)
+    drafted.save(out)
+    sizes = drafted.domain.sizes()
+    if json:
+        _print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash})
+        return
+    typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
+    for name, size in sizes.items():
+        typer.echo(f"  {name:<32}{size:>6} values")
+
+
+@ledger_app.command("show", epilog="Example: openprior ledger show budget.sqlite")
+def ledger_show(path: Annotated[Path, typer.Argument(help="The ledger file.")], json: Json = False) -> None:
+    """What each dataset's budget is, what is spent and what is left."""
+    found = _ledger(path).datasets()
+    if json:
+        _print_json([_status(d) for d in found])
+        return
+    if not found:
+        typer.echo(f"{path} is empty: no dataset has a budget yet")
+    for d in found:
+        share = float(d.committed) / d.rho
+        typer.echo(
+            f"{d.name}: ε = {d.epsilon:g}, δ = {d.delta:g} (ρ = {d.rho:.6g}); committed {share:.1%}, "
+            f"ρ = {d.remaining:.6g} left"
+        )
+        for run in d.runs:
+            typer.echo(
+                f"  {run.id}  {run.started}  {run.state}  reserved ρ = {run.reserved:.6g}, "
+                f"spent {float(run.spent):.6g} in {run.events} steps"
+            )
+
+
+@ledger_app.command("budget", epilog="Example: openprior ledger budget budget.sqlite survey --epsilon 4 --delta 1e-9")
+def ledger_budget(
+    path: Annotated[Path, typer.Argument(help="The ledger file; created if it is not there.")],
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    epsilon: Annotated[float, typer.Option(help="ε that all releases of the dataset may spend together.")],
+    delta: Annotated[float, typer.Option(help="δ of that.")],
+) -> None:
+    """Set what all releases of a dataset may spend together; never below what is already committed."""
+    from openprior.privacy.calibrate import rho_from_epsilon_delta
+    from openprior.privacy.ledger import Ledger
+
+    rho = rho_from_epsilon_delta(epsilon, delta)
+    Ledger(path).set_budget(dataset, rho=rho, epsilon=epsilon, delta=delta)
+    typer.echo(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
+
+
+@ledger_app.command("close", epilog="Example: openprior ledger close budget.sqlite RUN")
+def ledger_close(
+    path: Annotated[Path, typer.Argument(help="The ledger file.")],
+    run: Annotated[str, typer.Argument(help="The run's id, as 'ledger show' prints it.")],
+) -> None:
+    """Give up an unfinished run: what it spent stays spent, the rest goes back; it can no longer be resumed."""
+    _ledger(path).close(run)
+    typer.echo(f"closed {run}")
+
+
+def _ledger(path: Path) -> Any:
+    from openprior.errors import LedgerError
+    from openprior.privacy.ledger import Ledger
+
+    if not path.exists():
+        raise LedgerError(f"there is no ledger {path}; check the name")
+    return Ledger(path)
+
+
+def _status(d: Any) -> dict[str, Any]:
+    runs = [
+        {"id": r.id, "state": r.state, "reserved": r.reserved, "spent": float(r.spent), "started": r.started}
+        for r in d.runs
+    ]
+    facts = {"dataset": d.name, "epsilon": d.epsilon, "delta": d.delta, "rho": d.rho}
+    return {**facts, "committed": float(d.committed), "remaining": d.remaining, "runs": runs}
+
+
+def _workload(text: str) -> Any:
+    from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
+
+    kind, *rest = text.split(":")
+    try:
+        if kind.isdigit() and not rest:
+            return all_marginals(int(kind))
+        if kind == "random":
+            k, count, seed = rest
+            return random_marginals(int(k), int(count), int(seed))
+        if kind == "target":
+            *name, k = rest
+            return target_marginals(":".join(name), int(k))
+    except ValueError:
+        raise OptionError(f"workload '{text}' is not understood; see 'openprior release --help'") from None
+    return Workload([[a.strip() for a in m.split(",")] for m in text.split(";") if m.strip()])
+
+
+def _mechanism(name: str, options: list[str]) -> Any:
+    import dataclasses
+
+    import openprior as op
+
+    known = op.mechanisms()
+    if name not in known:
+        raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
+    fields = {f.name: f for f in dataclasses.fields(known[name])}
+    values: dict[str, Any] = {}
+    for text in options:
+        key, sign, value = text.partition("=")
+        if not sign or key not in fields:
+            raise OptionError(f"option '{text}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
+        values[key] = _value(str(fields[key].type), key, value)
+    return known[name](**values)
+
+
+def _value(kind: str, key: str, text: str) -> Any:
+    if "tuple" in kind:
+        return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
+    try:
+        if "bool" in kind:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+        if "int" in kind:
+            return int(text)
+        return float(text) if "float" in kind else text
+    except (ValueError, KeyError):
+        raise OptionError(f"option {key} = '{text}' is not of the right kind") from None
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(jsonlib.dumps(value, ensure_ascii=False, indent=1, default=str))
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Any]:
+    """A progress bar on stderr when someone is watching; silence otherwise."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def step(done: int, of: int, what: str) -> None:
+            bar.update(task, completed=done, total=of, description=what)
+
+        yield step
+
+
+if __name__ == "__main__":
+    main()
