@@ -26,7 +26,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Release statistics and synthetic tables under differential privacy, with public data as prior knowledge.",
 )
-schema_app = typer.Typer(no_args_is_help=True, help="What the columns are: draft it from public data, then edit it.")
+schema_app = typer.Typer(
+    no_args_is_help=True, help="What the columns are: draft it from public data, then edit it."
+)
 ledger_app = typer.Typer(no_args_is_help=True, help="What has been spent on which dataset.")
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
@@ -50,24 +52,34 @@ def main() -> None:
         sys.exit(130)
 
 
-def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _show_warning(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     if issubclass(category, OpenPriorWarning):
         typer.echo(f"warning: {message}", err=True)
 
 
-@app.command(epilog="Example: openprior release private.csv --public public.csv --epsilon 1 --delta 1e-9 -o release")
+@app.command(
+    epilog="Example: openprior release private.csv --public public.csv --epsilon 1 --delta 1e-9 -o release"
+)
 def release(
     private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
     delta: Annotated[float, typer.Option(help="δ of the release; well below 1/n.")],
     public: Annotated[str | None, typer.Option(help="The public table.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema file; drafted from the public table if absent.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Schema file; drafted from the public table if absent.")
+    ] = None,
     workload: Annotated[
         str,
-        typer.Option(help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."),
+        typer.Option(
+            help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."
+        ),
     ] = "3",
-    mechanism: Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")] = "pmw-pub",
+    mechanism: Annotated[
+        str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")
+    ] = "pmw-pub",
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
     ] = None,
@@ -75,7 +87,9 @@ def release(
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run without paying again.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run without paying again.")
+    ] = False,
     insecure_seed: Annotated[
         int | None, typer.Option(help="Repeatable noise for an experiment: the result is NOT PRIVATE.")
     ] = None,
@@ -110,7 +124,9 @@ def release(
     c = made.certificate
     if json:
         facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
-        _print_json({**facts, "rho": c.rho, "rho_spent": c.rho_spent, "noise": c.noise, "statement": c.statement})
+        _print_json(
+            {**facts, "rho": c.rho, "rho_spent": c.rho_spent, "noise": c.noise, "statement": c.statement}
+        )
         return
     typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
     typer.echo(c.statement)
@@ -121,9 +137,12 @@ def evaluate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     private: Annotated[str, typer.Option(help="The private table it was made from.")],
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
-    workload: Annotated[str | None, typer.Option(help="As for 'release'; default: the release's own.")] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="As for 'release'; default: the release's own.")
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Report file; default: RELEASE.evaluation/report.html, outside the release.")
+        Path | None,
+        typer.Option(help="Report file; default: RELEASE.evaluation/report.html, outside the release."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -172,7 +191,9 @@ def mechanisms(json: Json = False) -> None:
 
 @app.command(epilog="Example: openprior demo -o demo-release")
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")] = Path("demo-release"),
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")] = Path(
+        "demo-release"
+    ),
     epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 1.0,
     rows: Annotated[int, typer.Option(help="Rows of each simulated survey.")] = 20_000,
     json: Json = False,
@@ -188,7 +209,9 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"Error on all 3-way marginals, ε = {epsilon:g} (NOT PRIVATE: measured on the simulated truth)")
+    table = Table(
+        title=f"Error on all 3-way marginals, ε = {epsilon:g} (NOT PRIVATE: measured on the simulated truth)"
+    )
     for heading in ("method", "uses", "mean L1", "largest", "seconds"):
         table.add_column(heading, justify="left" if heading in ("method", "uses") else "right")
     for row in found["methods"]:
@@ -205,7 +228,9 @@ def demo(
 
 @schema_app.command("draft", epilog="Example: openprior schema draft public.csv -o survey.toml")
 def schema_draft(
-    public: Annotated[str, typer.Argument(help="The public table; a private one must never be drafted from.")],
+    public: Annotated[
+        str, typer.Argument(help="The public table; a private one must never be drafted from.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.")],
     bins: Annotated[int, typer.Option(help="Most bins of a number column.")] = 32,
     json: Json = False,
@@ -248,7 +273,9 @@ def ledger_show(path: Annotated[Path, typer.Argument(help="The ledger file.")], 
             )
 
 
-@ledger_app.command("budget", epilog="Example: openprior ledger budget budget.sqlite survey --epsilon 4 --delta 1e-9")
+@ledger_app.command(
+    "budget", epilog="Example: openprior ledger budget budget.sqlite survey --epsilon 4 --delta 1e-9"
+)
 def ledger_budget(
     path: Annotated[Path, typer.Argument(help="The ledger file; created if it is not there.")],
     dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
@@ -333,7 +360,9 @@ def _value(kind: str, key: str, text: str) -> Any:
         return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
     try:
         if "bool" in kind:
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
         if "int" in kind:
             return int(text)
         return float(text) if "float" in kind else text

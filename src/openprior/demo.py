@@ -33,7 +33,9 @@ _GROUPS = (
 """MWEM cannot enumerate sixteen columns; in factored form it learns columns that belong together."""
 
 
-def run_demo(out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None) -> dict[str, Any]:
+def run_demo(
+    out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None
+) -> dict[str, Any]:
     """Release the second survey into `out` with PMW^Pub; returns the errors of three methods side by side."""
     public, private = demo_surveys(rows_public=rows, rows_private=rows)
     schema = Schema.draft(public)

@@ -5,10 +5,13 @@ shows the private table's own figures and is marked NOT PRIVATE.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from openprior.certificate import Certificate
 from openprior.models.base import Model
@@ -39,7 +42,7 @@ class _Bar:
 
 
 def render(
-    release: Reported, evaluation: Any = None, private_shares: Mapping[str, Sequence[float]] | None = None
+    release: Reported, evaluation: Any = None, private_shares: Mapping[str, NDArray[np.float64]] | None = None
 ) -> str:
     """The report as HTML; `evaluation` and `private_shares` (one-way shares by column) make it NOT PRIVATE."""
     import jinja2

@@ -2,7 +2,6 @@
 
 import datetime
 import itertools
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -174,13 +173,6 @@ def test_the_drift_is_the_one_told(surveys: Surveys) -> None:
     workers = [table.filter(pc.equal(table["employment"], "employed")) for table in (public, private)]
     before, after = (pc.approximate_median(table["income"]).as_py() for table in workers)
     assert 1.03 < after / before < 1.09
-
-
-def test_it_is_quick() -> None:
-    simulate(2023, 10, 1)
-    start = time.perf_counter()
-    simulate(2023, 20_000, 1)
-    assert time.perf_counter() - start < 1.0  # 0.05 s on a quiet machine
 
 
 def test_sizes_and_refusals() -> None:

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ MAX_TOTAL_CELLS = 1 << 28
 
 
 Ints = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 Groups = list[tuple[int, ...]]
 
 _BUNDLE_CELLS = 1 << 18
@@ -74,7 +76,7 @@ class Cells:
         i = int(np.searchsorted(self.offsets, cell, side="right")) - 1
         return self.marginals[i], int(cell - self.offsets[i])
 
-    def split(self, flat: NDArray[np.generic]) -> dict[Marginal, NDArray[np.generic]]:
+    def split(self, flat: NDArray[T]) -> dict[Marginal, NDArray[T]]:
         """Views of a flat vector, one a marginal."""
         return {m: flat[self.offsets[i] : self.offsets[i + 1]] for i, m in enumerate(self.marginals)}
 

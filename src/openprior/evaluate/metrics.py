@@ -104,4 +104,6 @@ def write_report(release: Release, found: Evaluation, private: Any, path: Path) 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(render(release, found, shares), encoding="utf-8")
     except OSError as error:
-        raise ReleaseError(f"the report {path} cannot be written: {error.strerror}; choose another place") from None
+        raise ReleaseError(
+            f"the report {path} cannot be written: {error.strerror}; choose another place"
+        ) from None

@@ -83,7 +83,7 @@ def run_rounds(
         shares,
         how.rounds,
         propose,
-        cells.locate,
+        locate,
         fit,
         progress,
         selection=how.selection,
@@ -99,7 +99,9 @@ def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray
     starts = np.cumsum([0, *(len(f.cells) for f in factors)])
     found = np.concatenate([f.reachable() + start for f, start in zip(factors, starts, strict=False)])
     if not len(found):
-        raise OptionError("no weights on these rows can change any answer: the public table has one distinct row")
+        raise OptionError(
+            "no weights on these rows can change any answer: the public table has one distinct row"
+        )
     return found
 
 

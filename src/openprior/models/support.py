@@ -47,7 +47,7 @@ class SupportModel:
         """Weighted counts of the rows."""
         wanted = [canonical(m, self.domain) for m in marginals]
         counter = RowCounter(self.rows, wanted)
-        return counter.cells.split(counter.answers(self.weights * self.total))  # type: ignore[return-value]
+        return counter.cells.split(counter.answers(self.weights * self.total))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """Each row as often as its weight says, rounded up or down without bias; shuffled."""

@@ -67,7 +67,7 @@ class Vault:
         flat, rows = count_batches(limited, encoder.encode, cells)
         if rows == 0:
             raise SourceError("the private table is empty; there is nothing to release")
-        self._counts.update(cells.split(flat))  # type: ignore[arg-type]
+        self._counts.update(cells.split(flat))
         self._rows = rows
 
 

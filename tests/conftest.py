@@ -1,0 +1,31 @@
+"""Shared test data: small random tables, and where the real data are."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openprior.data.domain import Domain
+from openprior.data.encode import Table, dtype_for
+
+
+def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0) -> Table:
+    """Dependent columns: a hidden class shifts every column."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, rows)
+    columns = []
+    for size in sizes.values():
+        p = (np.arange(size) + 1.0) ** -skew
+        drawn = rng.choice(size, size=rows, p=p / p.sum())
+        columns.append(((drawn + hidden * (rng.random(rows) < 0.5)) % size).astype(dtype_for(size)))
+    return Table(Domain(sizes), tuple(columns))
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """The folder of real data, or a skip."""
+    folder = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no real data: set OPENPRIOR_DATA to the folder that has jam/ and nist_acs/")
+    return folder

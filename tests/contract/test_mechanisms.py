@@ -1,0 +1,117 @@
+"""What every registered mechanism must do; a new one gets these tests for free."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openprior as op
+from openprior.data.domain import Domain
+from openprior.data.encode import Table
+from openprior.errors import OptionError
+from openprior.models.base import load_model
+from openprior.privacy.fake import FakeCurator
+from openprior.privacy.noise import SeededNoise
+from openprior.privacy.units import Relation, Unit
+from openprior.workload import Workload, all_marginals
+from tests.conftest import random_table
+
+SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
+PRIVATE = random_table(SIZES, 800, 1)
+PUBLIC = random_table(SIZES, 300, 2, skew=1.4)
+MECHANISMS = sorted(op.mechanisms().items())
+UNITS = [Unit(), Unit(rows_per_person=3), Unit(Relation.ADD_REMOVE), Unit(Relation.ADD_REMOVE, 2)]
+
+
+def quiet(done: int, of: int, what: str) -> None:
+    assert 0 <= done <= of
+    assert what
+
+
+def run(cls: type, workload: Workload, unit: Unit, seed: int, **budget: float) -> tuple[FakeCurator, object]:
+    curator = FakeCurator(PRIVATE, unit=unit, noise=SeededNoise(seed), **budget)
+    public = PUBLIC if cls.needs_public else None
+    return curator, cls().run(curator, public, workload, np.random.default_rng(seed), quiet)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+class TestEvery:
+    def test_spends_within_its_budget_and_answers(self, name: str, cls: type, unit: Unit, tmp_path: Path) -> None:
+        workload = all_marginals(2).on(PRIVATE.domain)
+        curator, model = run(cls, workload, unit, seed=3, epsilon=2.0)
+        assert sum(float(e["rho"]) for e in curator.events) <= curator.rho * (1 + 1e-12)
+        assert model.domain == PRIVATE.domain
+        answers = model.answers([*workload.marginals, ("a",), ("a", "b", "c", "d")])
+        for marginal, counts in answers.items():
+            assert counts.shape == (PRIVATE.domain.size(marginal),)
+            assert np.isfinite(counts).all()
+            assert (counts >= 0).all()
+            assert counts.sum() == pytest.approx(model.total)
+        rows = model.sample(123, np.random.default_rng(0))
+        assert rows.n == 123
+        assert rows.domain == PRIVATE.domain
+        model.save(tmp_path)
+        again = load_model(tmp_path).answers(workload.marginals)
+        for marginal in workload.marginals:
+            np.testing.assert_allclose(again[marginal], answers[marginal], atol=1e-9)
+
+    def test_the_number_of_rows_is_exact_only_where_it_is_public(self, name: str, cls: type, unit: Unit) -> None:
+        totals = {run(cls, all_marginals(1).on(PRIVATE.domain), unit, seed=s, epsilon=0.5)[1].total for s in range(4)}
+        if unit.n_is_public:
+            assert totals == {float(PRIVATE.n)}
+        else:
+            assert float(PRIVATE.n) not in totals
+
+    def test_the_same_seed_gives_the_same_model(self, name: str, cls: type, unit: Unit) -> None:
+        workload = all_marginals(2).on(PRIVATE.domain)
+        first, again = (run(cls, workload, unit, seed=5)[1].answers(workload.marginals) for _ in range(2))
+        for marginal in workload.marginals:
+            assert (first[marginal] == again[marginal]).all()
+
+    def test_odd_workloads_and_a_budget_that_buys_nothing(self, name: str, cls: type, unit: Unit) -> None:
+        for marginals in ([("a",)], [("a", "b", "c", "d")], [("a", "b"), ("c",)]):
+            curator, model = run(cls, Workload(marginals).on(PRIVATE.domain), unit, seed=7, epsilon=1e-4)
+            assert sum(float(e["rho"]) for e in curator.events) <= curator.rho * (1 + 1e-12)
+            assert np.isfinite(model.answers([("a", "d")])[("a", "d")]).all()
+
+
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+def test_constant_and_unseen_values_do_no_harm(name: str, cls: type) -> None:
+    domain = Domain({"constant": 3, "one": 1, "x": 4})
+    rng = np.random.default_rng(0)
+    public = Table(
+        domain, (np.zeros(50, np.uint8), np.zeros(50, np.uint8), rng.integers(0, 2, 50).astype(np.uint8))
+    )
+    private = Table(domain, (np.ones(70, np.uint8), np.zeros(70, np.uint8), rng.integers(2, 4, 70).astype(np.uint8)))
+    curator = FakeCurator(private, noise=SeededNoise(1))
+    model = cls().run(
+        curator, public if cls.needs_public else None, all_marginals(2).on(domain), np.random.default_rng(1), quiet
+    )
+    assert np.isfinite(model.answers([("constant", "x")])[("constant", "x")]).all()
+
+
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: type) -> None:
+    assert cls.name == name
+    assert cls.good_for
+    assert cls.__doc__
+    for field in dataclasses.fields(cls):
+        assert field.kw_only
+        assert field.metadata["doc"]
+        assert field.default is not dataclasses.MISSING
+        if "rounds" in field.name:
+            with pytest.raises(OptionError, match="at least 1"):
+                cls(**{field.name: 0})
+        if field.type == "str" or field.type is str:
+            with pytest.raises(OptionError, match="must be one of"):
+                cls(**{field.name: "nonsense"})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cls().anything = 1
+
+
+@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].needs_public])
+def test_without_a_public_table_it_says_so(name: str, cls: type) -> None:
+    with pytest.raises(OptionError, match="needs a public table"):
+        cls().run(FakeCurator(PRIVATE), None, all_marginals(1).on(PRIVATE.domain), np.random.default_rng(0), quiet)

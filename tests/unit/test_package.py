@@ -1,0 +1,63 @@
+"""The public names are pinned, importing is light, and versions agree."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import openprior as op
+
+PUBLIC = {
+    "Certificate",
+    "Mwem",
+    "MwemPub",
+    "OpenPriorError",
+    "PmwPub",
+    "PublicProxy",
+    "Release",
+    "Schema",
+    "Workload",
+    "all_marginals",
+    "best_mixture_error",
+    "evaluate",
+    "mechanisms",
+    "open_release",
+    "random_marginals",
+    "release",
+    "target_marginals",
+}
+
+
+def test_the_public_names_are_these_and_all_resolve() -> None:
+    assert set(op.__all__) == PUBLIC
+    for name in PUBLIC:
+        assert getattr(op, name) is not None
+        assert name in dir(op)
+
+
+def test_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
+    import openprior.evaluate.metrics
+    import openprior.mechanisms.pmw_pub
+    import openprior.release  # noqa: F401
+
+    for name in ("evaluate", "mechanisms", "release"):
+        assert callable(getattr(op, name)), name
+
+
+def test_importing_the_package_and_its_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, openprior, openprior.cli\n"
+        "heavy = {'numba', 'scipy', 'opendp', 'pandas', 'pyarrow', 'jinja2', 'numpy'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_version_is_one() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == op.__version__
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    assert not hasattr(op, "nonsense")
