@@ -5,14 +5,18 @@ Results go to stdout (with --json as one JSON document), progress and warnings t
 """
 
 import contextlib
+import io
 import json as jsonlib
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from openprior.errors import OpenPriorError, OpenPriorWarning, OptionError
 
@@ -33,30 +37,49 @@ ledger_app = typer.Typer(no_args_is_help=True, help="What has been spent on whic
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
 
+# Paths have readable=False: what cannot be read gets our own line and exit code 1, not Typer's box and 2.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.", readable=False)]
+Wait = Annotated[float, typer.Option("--ledger-timeout", min=0, help="Seconds to wait for a locked ledger.")]
 
 
 def main() -> None:
     """Entry point: our errors become one line and exit code 1."""
     warnings.simplefilter("default", OpenPriorWarning)
     warnings.showwarning = _show_warning
+    sys.excepthook = _show_bug
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # ε must not break a terminal that lacks it
     try:
-        app()
+        # Not app(): that would put Typer's own excepthook in place of ours.
+        get_command(app)()
     except OpenPriorError as error:
-        for line in [str(error), *getattr(error, "__notes__", [])]:
-            typer.echo(f"error: {line}" if line == str(error) else f"  {line}", err=True)
+        typer.echo(f"error: {_one_line(str(error))}", err=True)
+        for note in getattr(error, "__notes__", []):
+            typer.echo(f"  {_one_line(note)}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("stopped; an unfinished release can be continued with --resume", err=True)
-        sys.exit(130)
+
+
+def _one_line(text: str) -> str:
+    """Names of columns and files may hold anything, line breaks too."""
+    return " ".join(text.split())
 
 
 def _show_warning(
     message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
     if issubclass(category, OpenPriorWarning):
-        typer.echo(f"warning: {message}", err=True)
+        typer.echo(f"warning: {_one_line(str(message))}", err=True)
+
+
+def _show_bug(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """A bug: where it is, but not what it says, because the words of other libraries may quote a private row."""
+    for line in traceback.format_tb(where):
+        typer.echo(line, err=True, nl=False)
+    typer.echo(
+        f"error: a bug in openprior ({kind.__name__}); please report it with the lines above", err=True
+    )
 
 
 @app.command(
@@ -69,7 +92,8 @@ def release(
     delta: Annotated[float, typer.Option(help="δ of the release; well below 1/n.")],
     public: Annotated[str | None, typer.Option(help="The public table.")] = None,
     schema: Annotated[
-        Path | None, typer.Option(help="Schema file; drafted from the public table if absent.")
+        Path | None,
+        typer.Option(help="Schema file; drafted from the public table if absent.", readable=False),
     ] = None,
     workload: Annotated[
         str,
@@ -83,12 +107,15 @@ def release(
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Budget file kept across releases.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Budget file kept across releases.", readable=False)
+    ] = None,
+    ledger_timeout: Wait = 30.0,
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run without paying again.")
+        bool, typer.Option("--resume", help="Continue a broken run without paying again; needs --ledger.")
     ] = False,
     insecure_seed: Annotated[
         int | None, typer.Option(help="Repeatable noise for an experiment: the result is NOT PRIVATE.")
@@ -101,8 +128,9 @@ def release(
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
     import openprior as op
     from openprior.data.schema import Schema
+    from openprior.privacy.ledger import Ledger
 
-    with _progress("releasing") as progress:
+    with _stoppable(out), _progress("releasing") as progress:
         made = op.release(
             private,
             public,
@@ -111,7 +139,7 @@ def release(
             epsilon=epsilon,
             delta=delta,
             mechanism=_mechanism(mechanism, option or []),
-            ledger=ledger,
+            ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
             out=out,
             seed=insecure_seed,
             relation=relation,
@@ -134,7 +162,7 @@ def release(
 
 @app.command(epilog="Example: openprior evaluate release --private private.csv")
 def evaluate(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, typer.Argument(help="A release folder.", readable=False)],
     private: Annotated[str, typer.Option(help="The private table it was made from.")],
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
     workload: Annotated[
@@ -142,7 +170,9 @@ def evaluate(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Report file; default: RELEASE.evaluation/report.html, outside the release."),
+        typer.Option(
+            help="Report file; default: RELEASE.evaluation/report.html, outside the release.", readable=False
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -191,9 +221,7 @@ def mechanisms(json: Json = False) -> None:
 
 @app.command(epilog="Example: openprior demo -o demo-release")
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.")] = Path(
-        "demo-release"
-    ),
+    out: Out = Path("demo-release"),
     epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 1.0,
     rows: Annotated[int, typer.Option(help="Rows of each simulated survey.")] = 20_000,
     json: Json = False,
@@ -201,7 +229,8 @@ def demo(
     """Two simulated surveys, a year apart: release the second with the first as prior, and compare methods."""
     from openprior.demo import run_demo
 
-    with _progress("demo") as progress:
+    _check_new(out)
+    with _stoppable(out), _progress("demo") as progress:
         found = run_demo(out, epsilon=epsilon, rows=rows, progress=progress)
     if json:
         _print_json(found)
@@ -231,15 +260,16 @@ def schema_draft(
     public: Annotated[
         str, typer.Argument(help="The public table; a private one must never be drafted from.")
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.", readable=False)
+    ],
     bins: Annotated[int, typer.Option(help="Most bins of a number column.")] = 32,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
     from openprior.data.schema import Schema
 
-    if out.exists():
-        raise OptionError(f"{out} exists; choose another name or remove it")
+    _check_new(out)
     drafted = Schema.draft(public, bins=bins)
     drafted.save(out)
     sizes = drafted.domain.sizes()
@@ -252,9 +282,13 @@ def schema_draft(
 
 
 @ledger_app.command("show", epilog="Example: openprior ledger show budget.sqlite")
-def ledger_show(path: Annotated[Path, typer.Argument(help="The ledger file.")], json: Json = False) -> None:
+def ledger_show(
+    path: Annotated[Path, typer.Argument(help="The ledger file.", readable=False)],
+    ledger_timeout: Wait = 30.0,
+    json: Json = False,
+) -> None:
     """What each dataset's budget is, what is spent and what is left."""
-    found = _ledger(path).datasets()
+    found = _ledger(path, ledger_timeout).datasets()
     if json:
         _print_json([_status(d) for d in found])
         return
@@ -277,37 +311,49 @@ def ledger_show(path: Annotated[Path, typer.Argument(help="The ledger file.")], 
     "budget", epilog="Example: openprior ledger budget budget.sqlite survey --epsilon 4 --delta 1e-9"
 )
 def ledger_budget(
-    path: Annotated[Path, typer.Argument(help="The ledger file; created if it is not there.")],
+    path: Annotated[
+        Path, typer.Argument(help="The ledger file; created if it is not there.", readable=False)
+    ],
     dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
     epsilon: Annotated[float, typer.Option(help="ε that all releases of the dataset may spend together.")],
     delta: Annotated[float, typer.Option(help="δ of that.")],
+    ledger_timeout: Wait = 30.0,
 ) -> None:
     """Set what all releases of a dataset may spend together; never below what is already committed."""
     from openprior.privacy.calibrate import rho_from_epsilon_delta
     from openprior.privacy.ledger import Ledger
 
     rho = rho_from_epsilon_delta(epsilon, delta)
-    Ledger(path).set_budget(dataset, rho=rho, epsilon=epsilon, delta=delta)
+    Ledger(path, timeout=ledger_timeout).set_budget(dataset, rho=rho, epsilon=epsilon, delta=delta)
     typer.echo(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
 
 
 @ledger_app.command("close", epilog="Example: openprior ledger close budget.sqlite RUN")
 def ledger_close(
-    path: Annotated[Path, typer.Argument(help="The ledger file.")],
+    path: Annotated[Path, typer.Argument(help="The ledger file.", readable=False)],
     run: Annotated[str, typer.Argument(help="The run's id, as 'ledger show' prints it.")],
+    ledger_timeout: Wait = 30.0,
 ) -> None:
     """Give up an unfinished run: what it spent stays spent, the rest goes back; it can no longer be resumed."""
-    _ledger(path).close(run)
+    _ledger(path, ledger_timeout).close(run)
     typer.echo(f"closed {run}")
 
 
-def _ledger(path: Path) -> Any:
+def _check_new(out: Path) -> None:
+    """Before the work, so that nobody waits for it in vain."""
+    if out.exists():
+        raise OptionError(f"{out} exists; choose another name or remove it")
+    if not out.absolute().parent.is_dir():
+        raise OptionError(f"the folder that should hold {out} does not exist; create it first")
+
+
+def _ledger(path: Path, timeout: float) -> Any:
     from openprior.errors import LedgerError
     from openprior.privacy.ledger import Ledger
 
     if not path.exists():
         raise LedgerError(f"there is no ledger {path}; check the name")
-    return Ledger(path)
+    return Ledger(path, timeout=timeout)
 
 
 def _status(d: Any) -> dict[str, Any]:
@@ -349,8 +395,10 @@ def _mechanism(name: str, options: list[str]) -> Any:
     values: dict[str, Any] = {}
     for text in options:
         key, sign, value = text.partition("=")
-        if not sign or key not in fields:
-            raise OptionError(f"option '{text}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
+        if key not in fields:
+            raise OptionError(f"option '{key}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
+        if not sign:
+            raise OptionError(f"option '{key}' has no value; write -O {key}=VALUE")
         values[key] = _value(str(fields[key].type), key, value)
     return known[name](**values)
 
@@ -367,11 +415,24 @@ def _value(kind: str, key: str, text: str) -> Any:
             return int(text)
         return float(text) if "float" in kind else text
     except (ValueError, KeyError):
-        raise OptionError(f"option {key} = '{text}' is not of the right kind") from None
+        wanted = "true or false" if "bool" in kind else "a whole number" if "int" in kind else "a number"
+        raise OptionError(f"option {key} = '{text}' is not understood; it must be {wanted}") from None
 
 
 def _print_json(value: Any) -> None:
     typer.echo(jsonlib.dumps(value, ensure_ascii=False, indent=1, default=str))
+
+
+@contextlib.contextmanager
+def _stoppable(out: Path) -> Iterator[None]:
+    """Ctrl-C ends with a line that says whether the run can go on, and the shell's exit code for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = out.absolute().with_name(out.absolute().name + ".journal").exists()
+        then = "continue it without paying again with --resume" if kept else "nothing was written"
+        typer.echo(f"stopped; {then}", err=True)
+        raise typer.Exit(130) from None
 
 
 @contextlib.contextmanager

@@ -7,17 +7,21 @@ not at all. Reopening it needs no private data.
 
 import contextlib
 import dataclasses
+import glob
+import hashlib
 import json
 import os
 import shutil
 import sys
 import warnings
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from openprior.errors import OpenPriorWarning, OptionError, ReleaseError
+from openprior.errors import OpenPriorError, OpenPriorWarning, OptionError, ReleaseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from openprior.privacy.account import Account
     from openprior.privacy.ledger import Ledger
     from openprior.privacy.run import Budget
+    from openprior.privacy.units import Relation, Unit
     from openprior.workload import Workload, WorkloadPlan
 
 __all__ = ["Release", "open_release", "release"]
@@ -101,7 +106,7 @@ def release(
     workload          what should be right; all 3-way marginals if not given
     mechanism         how; see `mechanisms()`
     ledger            file that keeps the dataset's budget across releases and processes; in memory if not given
-    out               folder to write; an interrupted run can then be resumed without paying twice (`resume`)
+    out               folder to write; with a ledger too, a broken run can be resumed without paying twice (`resume`)
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
@@ -110,42 +115,52 @@ def release(
     from openprior.data.encode import Encoder, encode_table
     from openprior.data.source import open_source
     from openprior.mechanisms.pmw_pub import PmwPub
-    from openprior.privacy.calibrate import check_epsilon_delta, rho_from_epsilon_delta
     from openprior.privacy.curator import Curator
     from openprior.privacy.run import Budget, open_run
-    from openprior.privacy.units import Relation, Unit
+    from openprior.privacy.units import Unit
     from openprior.privacy.vault import Vault
 
-    check_epsilon_delta(epsilon, delta)
+    rho = _rho(epsilon, delta)
     if format not in ("parquet", "csv"):
         raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
     chosen: Mechanism = mechanism or PmwPub()
     if not hasattr(chosen, "run") or isinstance(chosen, type):
         raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.PmwPub()")
+    if seed is not None and seed < 0:
+        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
+    if resume and (out is None or ledger is None):
+        raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     target = None if out is None else _fresh(out)
 
     public_source = None if public is None else open_source(public)
     schema = _schema(schema, public_source)
-    unit = Unit(Relation(relation), schema.max_rows_per_person if schema.person_id else 1)
+    # Unit turns the text into a Relation, or refuses it.
+    unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
     source = open_source(private)
     encoder = Encoder(schema, source, private=True, show_private=show_private)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
 
-    rho = rho_from_epsilon_delta(epsilon, delta)
     budget = Budget(
         name=dataset or source.name,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        details={"mechanism": chosen.name, "options": _options(chosen), "schema": schema.hash},
+        details=_details(chosen, schema, work, unit, seed),
     )
-    with open_run(ledger, budget, out=target, seed=seed, resume=resume) as (account, public_seed, noise):
-        curator = Curator(Vault(encoder), unit=unit, noise=noise, account=account)
-        curator.announce(work.closure())
+    # A ledger in memory forgets its runs with the process, so without a file there is nothing to resume.
+    resumable = None if ledger is None else target
+    with open_run(ledger, budget, out=resumable, seed=seed, resume=resume) as (account, public_seed, noise):
+        if resumable is not None:
+            _sweep(resumable)
+        vault = Vault(encoder)
+        vault.announce(work.closure())
+        # The first pass comes before the first charge: a table that cannot be read costs nothing.
+        rows = vault.rows
+        curator = Curator(vault, unit=unit, noise=noise, account=account)
         if unit.n_is_public:
-            _check_rows(curator.n, delta)
+            _check_rows(rows, delta)
         made = _make(curator, chosen, public_table, public_source, schema, work, public_seed, progress)
         result = Release(
             synthetic=made[1],
@@ -170,27 +185,63 @@ def open_release(path: str | Path) -> Release:
     folder = Path(path)
     if not (folder / "certificate.json").is_file():
         raise ReleaseError(f"{folder} is not a release folder: it has no certificate.json")
-    schema = Schema.load(folder / "schema.toml")
     try:
+        schema = Schema.load(folder / "schema.toml")
         certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
         wanted = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
         work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
         synthetic = _read_rows(folder, schema)
-    except (OSError, ValueError, KeyError) as error:
+        model = load_model(folder / "model")
+        if certificate.schema_hash != schema.hash or model.domain != schema.domain:
+            raise ReleaseError("its certificate, its schema and its model do not belong together")
+        if tuple(synthetic.column_names) != schema.names:
+            raise ReleaseError("its synthetic rows have other columns than its schema")
+    except OpenPriorError as error:
+        raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
+    except _DAMAGE as error:
         raise ReleaseError(
-            f"the release in {folder} cannot be read ({type(error).__name__}); it is damaged"
+            f"the release in {folder} is damaged ({type(error).__name__}); copy it again"
         ) from None
-    model = load_model(folder / "model")
     return Release(synthetic=synthetic, model=model, certificate=certificate, schema=schema, workload=work)
+
+
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
+_LONGEST_NAME = 200
+"""Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
 
 
 # Before the budget is touched.
 
 
+def _rho(epsilon: float, delta: float) -> float:
+    """The budget in ρ; refuses what doubles cannot convert there and back, before anything is spent."""
+    from openprior.privacy.calibrate import epsilon_from_rho, rho_from_epsilon_delta
+
+    rho = rho_from_epsilon_delta(epsilon, delta)
+    if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
+        raise OptionError(
+            f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
+        )
+    return rho
+
+
 def _fresh(path: str | Path) -> Path:
     folder = Path(path).absolute()
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
+    if len(os.fsencode(folder.name)) > _LONGEST_NAME:
+        raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
     if not folder.parent.is_dir():
         raise ReleaseError(
             f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
@@ -206,7 +257,7 @@ def _schema(schema: "Schema | None", public: Any) -> "Schema":
     if schema is not None:
         return schema
     if public is None:
-        raise OptionError("without a public table there is nothing to draft a schema from; give schema=")
+        raise OptionError("there is no schema, and no public table to draft one from; give one of them")
     return Schema.draft(public)
 
 
@@ -243,6 +294,22 @@ def _check_rows(n: int, delta: float) -> None:
 
 def _options(mechanism: Any) -> dict[str, Any]:
     return dataclasses.asdict(mechanism)
+
+
+def _details(
+    mechanism: Any, schema: "Schema", work: "Workload", unit: "Unit", seed: int | None
+) -> dict[str, object]:
+    """What a run is, beside its budget. To be resumed it must be the same again: above all, a run that drew seeded
+    noise must not end as a private one."""
+    wanted = json.dumps([work.marginals, work.weights]).encode()
+    return {
+        "mechanism": mechanism.name,
+        "options": _options(mechanism),
+        "schema": schema.hash,
+        "workload": hashlib.sha256(wanted).hexdigest(),
+        "relation": str(unit.relation),
+        "seed": seed,
+    }
 
 
 # Through the curator, and after it.
@@ -318,15 +385,31 @@ def _appearing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         yield draft
-        if folder.exists():
-            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; choose another name")
+        for file in [*draft.rglob("*"), draft]:
+            _sync(file)
+        if os.path.lexists(folder):
+            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; move it away")
         draft.rename(folder)
+        _sync(folder.parent)
     except OSError as error:
-        raise ReleaseError(
-            f"the release could not be written to {folder.name}: {error.strerror or type(error).__name__}; "
-            "free space or choose another place"
-        ) from None
+        what = os.strerror(error.errno) if error.errno else type(error).__name__
+        raise ReleaseError(f"the release could not be written to {folder.name}: {what}; free space") from None
     finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """To the disk: the journal of the run is removed next, and a power cut must not take both."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts of runs that were killed while writing; the journal's lock says that no other run writes."""
+    for draft in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
         shutil.rmtree(draft, ignore_errors=True)
 
 

@@ -38,7 +38,9 @@ def run(cls: type, workload: Workload, unit: Unit, seed: int, **budget: float) -
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(("name", "cls"), MECHANISMS)
 class TestEvery:
-    def test_spends_within_its_budget_and_answers(self, name: str, cls: type, unit: Unit, tmp_path: Path) -> None:
+    def test_spends_within_its_budget_and_answers(
+        self, name: str, cls: type, unit: Unit, tmp_path: Path
+    ) -> None:
         workload = all_marginals(2).on(PRIVATE.domain)
         curator, model = run(cls, workload, unit, seed=3, epsilon=2.0)
         assert sum(float(e["rho"]) for e in curator.events) <= curator.rho * (1 + 1e-12)
@@ -57,8 +59,13 @@ class TestEvery:
         for marginal in workload.marginals:
             np.testing.assert_allclose(again[marginal], answers[marginal], atol=1e-9)
 
-    def test_the_number_of_rows_is_exact_only_where_it_is_public(self, name: str, cls: type, unit: Unit) -> None:
-        totals = {run(cls, all_marginals(1).on(PRIVATE.domain), unit, seed=s, epsilon=0.5)[1].total for s in range(4)}
+    def test_the_number_of_rows_is_exact_only_where_it_is_public(
+        self, name: str, cls: type, unit: Unit
+    ) -> None:
+        totals = {
+            run(cls, all_marginals(1).on(PRIVATE.domain), unit, seed=s, epsilon=0.5)[1].total
+            for s in range(4)
+        }
         if unit.n_is_public:
             assert totals == {float(PRIVATE.n)}
         else:
@@ -84,10 +91,16 @@ def test_constant_and_unseen_values_do_no_harm(name: str, cls: type) -> None:
     public = Table(
         domain, (np.zeros(50, np.uint8), np.zeros(50, np.uint8), rng.integers(0, 2, 50).astype(np.uint8))
     )
-    private = Table(domain, (np.ones(70, np.uint8), np.zeros(70, np.uint8), rng.integers(2, 4, 70).astype(np.uint8)))
+    private = Table(
+        domain, (np.ones(70, np.uint8), np.zeros(70, np.uint8), rng.integers(2, 4, 70).astype(np.uint8))
+    )
     curator = FakeCurator(private, noise=SeededNoise(1))
     model = cls().run(
-        curator, public if cls.needs_public else None, all_marginals(2).on(domain), np.random.default_rng(1), quiet
+        curator,
+        public if cls.needs_public else None,
+        all_marginals(2).on(domain),
+        np.random.default_rng(1),
+        quiet,
     )
     assert np.isfinite(model.answers([("constant", "x")])[("constant", "x")]).all()
 
@@ -114,4 +127,6 @@ def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: 
 @pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].needs_public])
 def test_without_a_public_table_it_says_so(name: str, cls: type) -> None:
     with pytest.raises(OptionError, match="needs a public table"):
-        cls().run(FakeCurator(PRIVATE), None, all_marginals(1).on(PRIVATE.domain), np.random.default_rng(0), quiet)
+        cls().run(
+            FakeCurator(PRIVATE), None, all_marginals(1).on(PRIVATE.domain), np.random.default_rng(0), quiet
+        )

@@ -46,7 +46,9 @@ def test_counts_and_weighted_counts_are_brute_force(case: tuple[Table, list[tupl
     for marginal in marginals:
         assert (counts[marginal] == brute(table, marginal)).all()
         np.testing.assert_allclose(answers[marginal], brute(table, marginal, weights), atol=1e-12)
-        np.testing.assert_allclose(part[marginal], brute(table.take(some), marginal, weights[some]), atol=1e-12)
+        np.testing.assert_allclose(
+            part[marginal], brute(table.take(some), marginal, weights[some]), atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("rows", [10, 5_000, 200_000])
@@ -82,7 +84,9 @@ def test_an_error_in_a_worker_stops_the_count_and_is_raised() -> None:
 
 def test_a_marginal_too_large_names_itself_its_cells_and_the_limit() -> None:
     domain = Domain({"zip": 100_000, "day": 1000, "sex": 2})
-    with pytest.raises(MarginalTooLarge, match=r"zip × day has 100,000,000 cells, more than the limit of") as error:
+    with pytest.raises(
+        MarginalTooLarge, match=r"zip × day has 100,000,000 cells, more than the limit of"
+    ) as error:
         Cells(domain, [("zip", "day")])
     assert f"{MAX_CELLS:,}" in str(error.value)
 

@@ -107,7 +107,9 @@ def test_incremental_answers_equal_a_fresh_count() -> None:
         np.testing.assert_allclose(weights.weights, by_hand, rtol=1e-9)
         fresh = SupportModel(rows, by_hand, 1.0).answers(marginals)
         for marginal in marginals:
-            np.testing.assert_allclose(weights.cells.split(weights.answers)[marginal], fresh[marginal], atol=1e-12)
+            np.testing.assert_allclose(
+                weights.cells.split(weights.answers)[marginal], fresh[marginal], atol=1e-12
+            )
 
 
 def test_reachable_cells_hold_some_rows_but_not_all() -> None:

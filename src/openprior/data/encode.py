@@ -34,6 +34,7 @@ class Encoder:
         what = "private table" if private else "public table"
         if source.name != "table":
             what += f" '{source.name}'"
+        self.what = what
         schema.check_columns(source.columns, what, list_columns=self._show, person_id=private)
         # A public table needs no limit, but where it has the id it is limited like the private one.
         self._person_id = schema.person_id if schema.person_id in source.columns else None
@@ -51,7 +52,8 @@ class Encoder:
         size = coder.column.size
         if codes.size and codes.max() >= size:
             first = int(np.argmax(codes >= size))
-            raise _refusal(coder, int(codes[first]), array[first] if self._show else None)
+            reason = _refusal(coder, int(codes[first]), array[first] if self._show else None)
+            raise EncodeError(f"{self.what}: {reason}")
         return codes.astype(dtype_for(size), copy=False)
 
     def limit(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -72,9 +74,10 @@ class Encoder:
 def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
     """The whole table in memory."""
     source = open_source(data)
-    parts = list(Encoder(schema, source, private=private, show_private=show_private).batches())
+    encoder = Encoder(schema, source, private=private, show_private=show_private)
+    parts = list(encoder.batches())
     if not parts:
-        raise SourceError(f"{source.name} is empty; give a table with at least one row")
+        raise SourceError(f"{encoder.what} is empty; give a table with at least one row")
     return Table(schema.domain, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
@@ -82,21 +85,21 @@ def _keep(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _refusal(coder: Coder, mark: int, example: Any) -> EncodeError:
+def _refusal(coder: Coder, mark: int, example: Any) -> str:
     column = coder.column
     shown = "" if example is None else f" (for example {_shown(example)})"
     if mark == coder.refused_null:
-        return EncodeError(f"column '{column.name}' has missing values; set missing = true")
+        return f"column '{column.name}' has missing values; set missing = true in the schema"
     if not isinstance(column, Binned):
         remedy = 'list them or set other = true and out_of_domain = "other"'
-        return EncodeError(f"column '{column.name}' has values outside its list{shown}; {remedy}")
+        return f"column '{column.name}' has values outside its list{shown}; {remedy}"
     if mark == coder.unparsed:
         remedy = 'add them to missing_values, or set other = true and out_of_domain = "other"'
-        return EncodeError(f"column '{column.name}' has values that are no {_noun(column)}{shown}; {remedy}")
+        return f"column '{column.name}' has values that are no {_noun(column)}{shown}; {remedy}"
     bounds = f"{'bins' if column.bins else 'range'} [{column.low}, {column.high}]"
     what = "bins" if column.bins else "range"
     remedy = f'widen the {what} or set out_of_domain = "clip"'
-    return EncodeError(f"column '{column.name}' has values outside its {bounds}{shown}; {remedy}")
+    return f"column '{column.name}' has values outside its {bounds}{shown}; {remedy}"
 
 
 def _noun(column: Column) -> str:

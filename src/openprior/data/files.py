@@ -38,7 +38,8 @@ def open_path(path: str) -> Source:
     except FileNotFoundError:
         raise SourceError(f"there is no file {path}; check the path") from None
     except OSError as error:
-        raise SourceError(f"cannot open {path}: {error.strerror or 'it is damaged'}") from None
+        what = error.strerror or "it is damaged"
+        raise SourceError(f"cannot open {path}: {what}; check the path and its permissions") from None
 
 
 def _open_file(path: Path) -> "_Csv | _Parquet":
@@ -110,11 +111,12 @@ class _Csv:
                     ),
                 )
         except (pa.ArrowException, OSError) as error:
-            problem = self._remedy(str(error))
+            # Names that the caller gave are its own words; the others may be somebody's row without a header.
+            problem = self._remedy(str(error), columns or ())
         if problem:
             raise SourceError(problem)
 
-    def _remedy(self, message: str) -> str:
+    def _remedy(self, message: str, named: Sequence[str]) -> str:
         """Our words for Arrow's complaint, without the row that it quotes."""
         path = self._path
         if re.search(r"Expected \d+ columns", message):
@@ -124,7 +126,10 @@ class _Csv:
             )
         column = re.search(r"column #(\d+)", message)
         if "UTF8" in message or "UTF-8" in message:
-            where = f" in column {int(column[1]) + 1}" if column else ""
+            where = ""
+            if column:
+                name = self.columns[int(column[1])]
+                where = f" in column '{name}'" if name in named else f" in column {int(column[1]) + 1}"
             return f"{path} has text{where} that is not UTF-8; convert the file to UTF-8"
         if "straddling" in message or "block" in message:
             return f"{path} has a row of over {_BLOCK >> 20} MB; check for a quote that is never closed"
@@ -201,7 +206,7 @@ class _Folder:
             if ending:
                 kinds["parquet" if ending[1] in ("parquet", "pq") else "csv"].append(file)
         if kinds["csv"] and kinds["parquet"]:
-            raise SourceError(f"folder {path} has CSV and Parquet files; keep one kind")
+            raise SourceError(f"folder {path} has CSV and Parquet files; keep one kind, or name one file")
         self._files: list[Any] = [_open_file(file) for file in kinds["csv"] or kinds["parquet"]]
         if not self._files:
             raise SourceError(f"folder {path} has no CSV or Parquet files; check the path")

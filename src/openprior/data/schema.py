@@ -10,6 +10,7 @@ Domain({'age': 10, 'sex': 2})
 True
 """
 
+import contextlib
 import hashlib
 import os
 import tomllib
@@ -210,7 +211,7 @@ class Schema:
             hint = (
                 ", or a column declared twice" if "twice" in str(error) or "overwrite" in str(error) else ""
             )
-            raise SchemaError(f"the schema is not TOML{hint}: {error}") from None
+            raise SchemaError(f"the schema is not TOML{hint}: {error}; correct it there") from None
         _known("the schema", document, {"person_id", "max_rows_per_person", "columns", "hierarchies"})
         columns = [_column(name, dict(entry)) for name, entry in _tables(document, "columns")]
         levels = []
@@ -218,6 +219,8 @@ class Schema:
             _known(f"hierarchy '{name}'", entry, {"column", "prefix", "map"})
             if "column" not in entry:
                 raise SchemaError(f"hierarchy '{name}' names no column; add column = \"...\"")
+            if not isinstance(entry["column"], str):
+                raise SchemaError(f"hierarchy '{name}' has column = {entry['column']!r}; use one name")
             pairs = entry.get("map", {})
             if not isinstance(pairs, dict):
                 raise SchemaError(f"hierarchy '{name}' has map = {pairs!r}; write a table child = \"parent\"")
@@ -237,7 +240,11 @@ class Schema:
             part.write_bytes(self.to_toml().encode())
             os.replace(part, target)
         except OSError as error:
-            raise SchemaError(f"cannot write the schema to {target}: {error.strerror}") from None
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise SchemaError(
+                f"cannot write the schema to {target}: {error.strerror}; free space or choose another place"
+            ) from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Schema":
@@ -245,10 +252,13 @@ class Schema:
         try:
             text = Path(path).read_bytes().decode("utf-8-sig")
         except OSError as error:
-            raise SchemaError(f"cannot read the schema {path}: {error.strerror}") from None
+            raise SchemaError(f"cannot read the schema {path}: {error.strerror}; check the path") from None
         except UnicodeDecodeError:
             raise SchemaError(f"the schema {path} is not UTF-8; save it as UTF-8") from None
-        return cls.from_toml(text)
+        try:
+            return cls.from_toml(text)
+        except SchemaError as error:
+            raise SchemaError(f"schema {path}: {error}") from None
 
 
 def _entries(column: Column) -> dict[str, object]:
@@ -264,7 +274,7 @@ def _entries(column: Column) -> dict[str, object]:
 
 def _column(name: str, entry: dict[str, Any]) -> Column:
     kind = entry.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise SchemaError(f"column '{name}' has kind = {kind!r}; use one of {', '.join(KINDS)}")
     cls = KINDS[kind]
     known = {f.name for f in fields(cls)} - {"name"}

@@ -194,12 +194,13 @@ class Curator:
 
         def act() -> Outcome:
             found = levels(scores, self.__vault, self.__unit)
-            left = np.arange(len(found.values))
-            drawn = []
-            for _ in range(k):
-                i = draw(found.values[left], found.sensitivity, epsilon, self.__noise)
+            values, left = found.values, np.arange(len(found.values))
+            drawn: list[int] = []
+            while len(drawn) < k:
+                if drawn:
+                    values, left = np.delete(values, i), np.delete(left, i)
+                i = draw(values, found.sensitivity, epsilon, self.__noise)
                 drawn.append(int(left[i]))
-                left = np.delete(left, i)
             return {"indices": drawn}
 
         outcome = self.__purse.perform(rho, event, f"select {how} {k} of {_count(scores)}", act)

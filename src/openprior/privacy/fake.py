@@ -4,7 +4,6 @@
 It is for tests only: what it gives is NOT PRIVATE.
 """
 
-import numpy as np
 import pyarrow as pa
 
 from openprior.data.encode import Encoder, Table
@@ -58,7 +57,7 @@ class FakeCurator(Curator):
         noise: Noise | None = None,
     ) -> None:
         schema = Schema.from_sizes(table.domain.sizes())
-        rows = pa.table({a: table.column(a).astype(np.int64) for a in table.domain})
+        rows = pa.table({a: table.column(a) for a in table.domain})
         rho = rho_from_epsilon_delta(epsilon, delta)
         ledger = Ledger()
         run = ledger.open_run("test", rho=rho, epsilon=epsilon, delta=delta, details={})

@@ -1,0 +1,90 @@
+"""The example with real data: last year's survey is a useful prior for this year's, and a plain draft works too."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openprior as op
+from openprior.data.encode import encode_table
+
+ROOT = Path(__file__).parents[2]
+DELTA = 1e-9
+
+
+@pytest.fixture
+def years(data_folder: Path) -> tuple[Path, Path]:
+    """The public and the private file, or a skip."""
+    public, private = (data_folder / "nist_acs" / f"national{year}.csv" for year in (2018, 2019))
+    if not (public.is_file() and private.is_file()):
+        pytest.skip("no ACS excerpts: OPENPRIOR_DATA has no nist_acs/national2018.csv and national2019.csv")
+    return public, private
+
+
+@pytest.fixture
+def schema() -> op.Schema:
+    return op.Schema.load(ROOT / "examples" / "acs" / "national.toml")
+
+
+def test_the_schema_is_as_its_comments_say(schema: op.Schema) -> None:
+    assert not {"PWGTP", "WGTP", "INDP"} & set(schema.names)
+    name, states, _ = schema.parents("PUMA")
+    assert name == "STATE"
+    assert len(states) == 16
+    assert {c.name for c in schema.columns if c.kind == "ordered"} == {"EDU", "PINCP_DECILE"}
+    assert {c.name for c in schema.columns if c.kind in ("integer", "real")} == {
+        "AGEP", "NOC", "NPF", "DENSITY", "PINCP", "POVPIP",
+    }  # fmt: skip
+    assert all(c.missing_values == ("N",) for c in schema.columns if c.missing)
+
+
+def test_the_public_file_fits_the_schema_and_uses_all_of_it(
+    years: tuple[Path, Path], schema: op.Schema
+) -> None:
+    public = encode_table(years[0], schema)
+    for column in schema.columns:
+        used = np.bincount(public.column(column.name), minlength=column.size)
+        empty = [label for label, count in zip(column.labels, used, strict=True) if count == 0]
+        assert not empty, f"{column.name} has values that the public file never shows: {empty}"
+
+
+def test_the_release_is_better_than_last_year_alone(years: tuple[Path, Path], schema: op.Schema) -> None:
+    public, private = years
+
+    def error(mechanism: object, seed: int) -> float:
+        made = op.release(
+            private,
+            public,
+            schema=schema,
+            workload=op.all_marginals(2),
+            epsilon=1.0,
+            delta=DELTA,
+            mechanism=mechanism,
+            seed=seed,
+        )
+        assert made.synthetic.column_names == list(schema.names)
+        made.certificate.recheck()
+        return op.evaluate(made, private).workload_error
+
+    baseline = error(op.PublicProxy(), 0)
+    assert np.mean([error(op.PmwPub(), seed) for seed in range(3)]) < 0.97 * baseline
+
+
+def test_a_draft_without_edits_works_too(years: tuple[Path, Path], tmp_path: Path) -> None:
+    public, private = years
+    drafted = op.Schema.draft(public)
+    drafted.save(tmp_path / "drafted.toml")
+    assert op.Schema.load(tmp_path / "drafted.toml") == drafted
+    made = op.release(
+        private,
+        public,
+        workload=op.all_marginals(1),
+        epsilon=1.0,
+        delta=DELTA,
+        seed=0,
+        out=tmp_path / "release",
+    )
+    assert made.schema == drafted
+    opened = op.open_release(tmp_path / "release")
+    assert opened.synthetic.equals(made.synthetic)
+    assert op.evaluate(opened, private).workload_error < 0.1
