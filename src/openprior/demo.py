@@ -10,6 +10,7 @@ from typing import Any
 
 from openprior.data.schema import Schema
 from openprior.data.simulate import demo_surveys
+from openprior.errors import OptionError
 from openprior.evaluate import evaluate
 from openprior.mechanisms.base import Mechanism, Progress
 from openprior.mechanisms.mwem import Mwem
@@ -37,6 +38,8 @@ def run_demo(
     out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Release the second survey into `out` with PMW^Pub; returns the errors of three methods side by side."""
+    if rows < 500:
+        raise OptionError(f"rows ({rows}) must be at least 500, or the two surveys have too little in common")
     public, private = demo_surveys(rows_public=rows, rows_private=rows)
     schema = Schema.draft(public)
     methods: list[tuple[str, Mechanism, Path | None]] = [

@@ -155,7 +155,7 @@ def release(
         if resumable is not None:
             _sweep(resumable)
         vault = Vault(encoder)
-        vault.announce(work.closure())
+        vault.announce(work.marginals)
         # The first pass comes before the first charge: a table that cannot be read costs nothing.
         rows = vault.rows
         curator = Curator(vault, unit=unit, noise=noise, account=account)

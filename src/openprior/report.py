@@ -57,7 +57,8 @@ def render(
             _Bar(str(label), float(c) / release.model.total, None if truth is None else float(truth[i]))
             for i, (label, c) in enumerate(zip(release.schema[name].labels, counts, strict=True))
         ]
-        columns.append((name, _largest(bars)))
+        scale = max((max(b.released, b.private or 0.0) for b in bars), default=0.0) or 1.0
+        columns.append((name, _largest(bars), len(bars), scale))
     kinds = Counter(str(e["kind"]) for e in release.certificate.events)
     spent = {k: sum(float(e["rho"]) for e in release.certificate.events if e["kind"] == k) for k in kinds}
     text = resources.files("openprior").joinpath("report.html.j2").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Every derived sensitivity against all neighbours of small tables: never passed, and reached somewhere.
 
-A table is its histogram over the joint domain, as nothing looks at the order of rows. What a verb reads is taken from the
-real curator with the noise left out; what it was charged for is taken from its events.
+A table is its histogram over the joint domain, as nothing looks at the order of rows. What a verb reads is taken from
+the real curator with the noise left out; what it was charged for is taken from its events.
 """
 
 import functools
@@ -10,18 +10,24 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 from openprior.counting.plan import Cells
 from openprior.data.domain import Domain
-from openprior.data.encode import Table
+from openprior.data.encode import Encoder
+from openprior.data.schema import Schema
+from openprior.data.source import open_source
 from openprior.errors import PrivacyError
+from openprior.privacy.account import Account
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
-from openprior.privacy.fake import FakeCurator
+from openprior.privacy.fake import NoNoise
+from openprior.privacy.ledger import Ledger
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels
 from openprior.privacy.units import Relation, Unit
+from openprior.privacy.vault import Vault
 from openprior.workload import Marginal
 
 SIZES = {"k": 2, "a": 2, "b": 2}
@@ -90,9 +96,16 @@ class Counts:
 
 
 def curator(h: Histogram, unit: Unit) -> Curator:
-    codes = np.repeat(np.arange(CELLS), h)
-    columns = np.unravel_index(codes, SHAPE)
-    return FakeCurator(Table(DOMAIN, tuple(np.asarray(c) for c in columns)), unit=unit)
+    columns = np.unravel_index(np.repeat(np.arange(CELLS), h), SHAPE)
+    rows = pa.table(dict(zip(DOMAIN.attributes, columns, strict=True)))
+    ledger = Ledger()
+    run = ledger.open_run("test", rho=1.0, epsilon=9.0, delta=1e-9, details={})
+    return Curator(
+        Vault(Encoder(Schema.from_sizes(SIZES), open_source(rows), private=True)),
+        unit=unit,
+        noise=NoNoise(),
+        account=Account(ledger, run, rho=1.0, epsilon=9.0, delta=1e-9),
+    )
 
 
 # Selection.

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from openprior import cli, open_release
+from openprior import Schema, cli, open_release
 from openprior.data.simulate import demo_surveys
 from openprior.privacy.ledger import Ledger
 
@@ -359,11 +359,9 @@ def _large(place: Path) -> list[str]:
     """A release whose answers are larger than what is left on the disk."""
     for name, rows in zip(("public.csv", "private.csv"), demo_surveys(300, 300), strict=True):
         pacsv.write_csv(rows, place / name)
-    Path("schema.toml").unlink()
-    assert say("schema", "draft", "public.csv", "-o", "schema.toml").code == 0
-    text = Path("schema.toml").read_text().replace("\nout_of_domain", "\nmissing = true\nout_of_domain")
-    Path("schema.toml").write_text(text.replace("missing = true\nmissing = true", "missing = true"))
-    return release("-O", "rounds=4")
+    drafted = Schema.draft("public.csv")
+    Schema(tuple(replace(c, missing=True) for c in drafted.columns)).save("schema.toml")
+    return release("-O", "rounds=4", "--workload", "random:3:60:1")
 
 
 def check_resumes_for_free(command: list[str]) -> None:
@@ -388,7 +386,7 @@ def check_resumes_for_free(command: list[str]) -> None:
 
 def test_disk_full(place: Path) -> None:
     command = _large(place)
-    said = run(*command, limit=150_000)
+    said = run(*command, limit=200_000)
     check_refused(said, "out", os.strerror(errno.EFBIG), "free space", notes=1)
     assert "--resume" in said.err.splitlines()[1]
     assert not Path("out").exists() and not list(Path().glob(".out.draft-*"))

@@ -165,13 +165,35 @@ def test_ten_runs_of_a_tenth_are_more_than_one(ledger: Ledger) -> None:
 @pytest.mark.parametrize("rho", [0.0, -0.1, math.nan, math.inf, Fraction(1, 10), 2**53 + 1])
 def test_rho_must_be_a_positive_finite_double(ledger: Ledger, rho: float) -> None:
     run = start(ledger, 1.0)
-    with pytest.raises(OptionError):
+    if rho == 0:  # a part of a partition may owe nothing more
         ledger.charge(run, 0, rho, EVENT)
+    else:
+        with pytest.raises(OptionError):
+            ledger.charge(run, 0, rho, EVENT)
     with pytest.raises(OptionError):
         start(ledger, rho, "other")
     with pytest.raises(OptionError):
         ledger.set_budget("survey", rho=rho, epsilon=1.0, delta=1e-9)
     assert [d.name for d in ledger.datasets()] == ["survey"]
+
+
+def test_a_first_run_that_spent_nothing_does_not_fix_the_budget(ledger: Ledger) -> None:
+    ledger.close(start(ledger, 0.25))
+    run = start(ledger, 1.0)
+    assert status(ledger).rho == 1.0
+    ledger.charge(run, 0, 0.125, EVENT)
+    ledger.close(run)
+    with pytest.raises(BudgetExceeded):
+        start(ledger, 1.0)
+    assert status(ledger).rho == 1.0
+
+
+def test_a_stated_budget_stays_as_it_was_stated(ledger: Ledger) -> None:
+    ledger.set_budget("survey", rho=0.5, epsilon=1.0, delta=1e-9)
+    with pytest.raises(BudgetExceeded):
+        start(ledger, 1.0)
+    ledger.close(start(ledger, 0.25))
+    assert status(ledger).rho == 0.5
 
 
 def test_other_arguments_are_checked(ledger: Ledger) -> None:

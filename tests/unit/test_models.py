@@ -113,7 +113,7 @@ def test_incremental_answers_equal_a_fresh_count() -> None:
 
 
 def test_reachable_cells_hold_some_rows_but_not_all() -> None:
-    rows, counts = random_table({"a": 2, "b": 3}, 50, 1).unique()
+    rows, _counts = random_table({"a": 2, "b": 3}, 50, 1).unique()
     only = rows.take(np.flatnonzero(rows.column("a") == 0))
     weights = MultiplicativeWeights(only, np.ones(only.n), [("a",), ("a", "b")])
     reachable = {weights.cells.locate(int(c)) for c in weights.reachable()}

@@ -102,7 +102,9 @@ def write_report(release: Release, found: Evaluation, private: Any, path: Path) 
     shares = {name: counts / truth.n for (name,), counts in count_table(truth, [(a,) for a in names]).items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(release, found, shares), encoding="utf-8")
+        draft = path.with_name(f".{path.name}.draft")
+        draft.write_text(render(release, found, shares), encoding="utf-8")
+        draft.replace(path)
     except OSError as error:
         raise ReleaseError(
             f"the report {path} cannot be written: {error.strerror}; choose another place"

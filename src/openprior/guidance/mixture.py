@@ -58,7 +58,7 @@ def best_mixture_error(
     seed: int | None = None,
     max_seconds: float = 60.0,
 ) -> MixtureError:
-    """The best mixture error of the public table: with (ε, δ) through the curator, without them exact and NOT PRIVATE."""
+    """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE."""
     public_source, source = open_source(public), open_source(private)
     schema = schema or Schema.draft(public_source)
     plan: Any = all_marginals(2) if workload is None else workload

@@ -40,7 +40,7 @@ class Account:
         self.events: list[Event] = []
         self.lock = threading.RLock()
         self.run = run
-        self._ledger, self._journal = ledger, journal or NoJournal()
+        self._ledger, self._journal = ledger, NoJournal() if journal is None else journal
 
     def perform(self, charge: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
         """Charge, then act, then journal; or repeat what the journal has.

@@ -196,11 +196,11 @@ class Curator:
             found = levels(scores, self.__vault, self.__unit)
             values, left = found.values, np.arange(len(found.values))
             drawn: list[int] = []
-            while len(drawn) < k:
-                if drawn:
-                    values, left = np.delete(values, i), np.delete(left, i)
+            for _ in range(k):
                 i = draw(values, found.sensitivity, epsilon, self.__noise)
                 drawn.append(int(left[i]))
+                if k > 1:
+                    values, left = np.delete(values, i), np.delete(left, i)
             return {"indices": drawn}
 
         outcome = self.__purse.perform(rho, event, f"select {how} {k} of {_count(scores)}", act)

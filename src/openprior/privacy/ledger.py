@@ -44,7 +44,8 @@ _SCHEMA = (
         name TEXT PRIMARY KEY NOT NULL,
         rho REAL NOT NULL CHECK (typeof(rho) = 'real' AND rho > 0 AND rho < 9e999),
         epsilon REAL NOT NULL,
-        delta REAL NOT NULL)""",
+        delta REAL NOT NULL,
+        stated INTEGER NOT NULL)""",
     """CREATE TABLE run (
         id TEXT PRIMARY KEY NOT NULL,
         dataset TEXT NOT NULL REFERENCES dataset (name),
@@ -159,26 +160,35 @@ class Ledger:
                     f"{budget!r}; give at least that, or close open runs to free what they did not spend"
                 )
             connection.execute(
-                "INSERT INTO dataset VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE "
-                "SET rho = excluded.rho, epsilon = excluded.epsilon, delta = excluded.delta",
+                "INSERT INTO dataset VALUES (?, ?, ?, ?, 1) ON CONFLICT (name) DO UPDATE "
+                "SET rho = excluded.rho, epsilon = excluded.epsilon, delta = excluded.delta, stated = 1",
                 (dataset, budget, float(epsilon), float(delta)),
             )
 
     def open_run(
         self, dataset: str, *, rho: float, epsilon: float, delta: float, details: Mapping[str, object]
     ) -> str:
-        """Reserve ρ for a new run and return its id; the first run on a dataset sets the budget."""
+        """Reserve ρ for a new run and return its id.
+
+        Where no budget was set, the first run's (ε, δ) is the budget; if that run ended without spending anything, the
+        next one is the first.
+        """
         reserved = _check_rho("reservation", rho)
         _check_guarantee(epsilon, delta)
         text = _to_json("the run's details", details)
         run = uuid.uuid4().hex
         guarantee = (reserved, float(epsilon), float(delta))
         with self._transaction("IMMEDIATE") as connection:
-            row = connection.execute("SELECT rho FROM dataset WHERE name = ?", (dataset,)).fetchone()
-            if row is None:
-                connection.execute("INSERT INTO dataset VALUES (?, ?, ?, ?)", (dataset, *guarantee))
+            row = connection.execute("SELECT rho, stated FROM dataset WHERE name = ?", (dataset,)).fetchone()
+            committed = _committed(connection, dataset)
+            if row is None or (not row[1] and committed == 0):
+                connection.execute(
+                    "INSERT INTO dataset VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE "
+                    "SET rho = excluded.rho, epsilon = excluded.epsilon, delta = excluded.delta",
+                    (dataset, *guarantee),
+                )
             else:
-                left = Fraction(row[0]) - _committed(connection, dataset)
+                left = Fraction(row[0]) - committed
                 if Fraction(reserved) > left:
                     raise BudgetExceeded(
                         f"dataset '{dataset}' has ρ = {_round_down(left)!r} left of {row[0]!r}, and this run "

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from openprior.errors import OpenPriorError, OptionError, ReleaseError
+from openprior.errors import LedgerError, OpenPriorError, OptionError, ReleaseError
 from openprior.privacy.account import Account
 from openprior.privacy.journal import Journal, NoJournal
 from openprior.privacy.ledger import Ledger
@@ -52,13 +52,15 @@ def open_run(
     try:
         yield account, public_seed, noise
     except BaseException as error:
-        if account.events and out is not None:
+        if out is not None and (account.events or resume):
             journal.close()
             if isinstance(error, OpenPriorError):
                 error.add_note("the run can be continued without paying again: repeat it with --resume")
             raise
-        book.close(run)
-        journal.remove()
+        # What stopped the run matters more than a ledger that cannot be written just now: then the reservation stands.
+        with contextlib.suppress(LedgerError):
+            book.close(run)
+            journal.remove()
         raise
     book.close(run)
     journal.remove()

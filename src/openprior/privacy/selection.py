@@ -11,7 +11,7 @@ level lies j below the best has weight b^min(j, J), where J (from ε and S alone
 Proof (exponential mechanism). u = max(level, best − J) is a maximum of two functions of sensitivity S, so it
 has sensitivity S; weights b^(best − u) ∝ b^(−u) are the exponential mechanism at some ε'' ≤ ε', whose privacy
 loss has range at most ε'' and hence costs ε''²/8 in zCDP (Dong, Durfee & Rogers 2020; Cesar & Rogers 2021).
-Rounding up in the fixed-point powers changes each weight by a factor in [1, 1 + 2⁻¹⁰⁰], which the 2⁻³⁰ taken
+Rounding up in the fixed-point powers changes each weight by a factor in [1, 1 + 2⁻⁸⁰], which the 2⁻³⁰ taken
 off ε covers. ∎
 
 Proof (permute-and-flip). Visiting candidates in random order and stopping at the first heads is the same as
@@ -106,7 +106,7 @@ def _times(a: int, b: int) -> int:
 
 
 def _exp_negative(x: Fraction) -> int:
-    """The smallest integers' worth of 2^P·e^(−x), rounded up: a Taylor series after halving x below ½."""
+    """2^P·e^(−x), rounded up by less than four units: a Taylor series, after halving x until it is below ½."""
     guard = 64
     halvings = max(0, math.ceil(x).bit_length() + 1)
     one = 1 << (PRECISION + guard + 2 * halvings)
