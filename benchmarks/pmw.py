@@ -1,8 +1,8 @@
 """One side of the PMW^Pub race in a process of its own, so that its memory can be read off.
 
-`python -m benchmarks.pmw ours|numpy` prints seconds a round, the method's own megabytes and those of the process. Both run
-the same rounds on the same data: select by the exponential mechanism, measure, update with replay. The peer is the
-straightforward version: stored cell indices, one weighted bincount a marginal.
+`python -m benchmarks.pmw ours|numpy` prints seconds a round, the method's own megabytes and those of the process. Both
+run the same rounds on the same data: select by the exponential mechanism, measure, update with replay. The peer is
+the straightforward version: stored cell indices, one weighted bincount a marginal.
 """
 
 import json

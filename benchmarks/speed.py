@@ -123,10 +123,8 @@ def start() -> None:
     def command(*words: str) -> float:
         return best(lambda: subprocess.run([sys.executable, *words], check=True, capture_output=True))
 
-    bare = command("-c", "pass")
-    say(
-        f"start     import openprior: {command('-c', 'import openprior'):.2f} s (asked: < 0.4); python alone {bare:.2f} s"
-    )
+    bare, light = command("-c", "pass"), command("-c", "import openprior")
+    say(f"start     import openprior: {light:.2f} s (asked: < 0.4); python alone {bare:.2f} s")
     say(f"          openprior --help: {command('-m', 'openprior.cli', '--help'):.2f} s (asked: < 0.6)")
 
 

@@ -4,6 +4,8 @@ With p the private shares and q the released ones, each marginal summing to 1: t
 over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, that is over all cells of all marginals.
 """
 
+import contextlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,12 +102,14 @@ def write_report(release: Release, found: Evaluation, private: Any, path: Path) 
     truth = _table(private, release.schema, private=True)
     names = truth.domain.attributes
     shares = {name: counts / truth.n for (name,), counts in count_table(truth, [(a,) for a in names]).items()}
+    draft = path.parent / f".{path.name}.draft-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.draft")
         draft.write_text(render(release, found, shares), encoding="utf-8")
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise ReleaseError(
             f"the report {path} cannot be written: {error.strerror}; choose another place"
         ) from None
