@@ -6,16 +6,21 @@ adds them up and converts; it needs no data and trusts no sum that is written th
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any
 
 from openprior.errors import ReleaseError
+from openprior.privacy.account import Account
 from openprior.privacy.calibrate import epsilon_from_rho
-from openprior.privacy.units import Relation
+from openprior.privacy.run import Budget
+from openprior.privacy.units import Relation, Unit
 
-__all__ = ["Certificate", "event_rho"]
+__all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_rho"]
 
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
 
@@ -116,3 +121,40 @@ def event_rho(event: Mapping[str, Any]) -> float:
         return float(event["l1"] / event["scale"]) ** 2 / 2
     factor = {"exponential": 1 / 8, "permute-and-flip": 1 / 2}.get(kind, math.inf)
     return factor * float(event["epsilon"]) ** 2 * int(event["draws"]) * int(event["parts_touched"])
+
+
+def certify(
+    account: Account,
+    unit: Unit,
+    budget: Budget,
+    schema_hash: str,
+    mechanism: str,
+    options: Mapping[str, Any],
+    *,
+    is_private: bool,
+) -> Certificate:
+    """The certificate of a run that is over, rechecked."""
+    spent = float(account.spent)
+    made = Certificate(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        rho=budget.rho,
+        relation=str(unit.relation),
+        rows_per_person=unit.rows_per_person,
+        epsilon_spent=min(budget.epsilon, epsilon_from_rho(spent, budget.delta)),
+        rho_spent=spent,
+        noise="secure" if is_private else NOT_PRIVATE,
+        mechanism=mechanism,
+        options=options,
+        dataset=budget.name,
+        run=account.run,
+        schema_hash=schema_hash,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
+        },
+        events=tuple(account.events),
+    )
+    made.recheck()
+    return made

@@ -5,23 +5,16 @@ synthetic rows, answers, the model and a certificate. Nothing is half-written: a
 not at all. Reopening it needs no private data.
 """
 
-import contextlib
 import dataclasses
-import glob
 import hashlib
 import json
-import os
-import shutil
-import sys
 import warnings
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from openprior.errors import OpenPriorError, OpenPriorWarning, OptionError, ReleaseError
+from openprior.errors import OpenPriorWarning, OptionError
+from openprior.folder import appearing, fresh, sweep, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,9 +24,7 @@ if TYPE_CHECKING:
     from openprior.data.schema import Schema
     from openprior.mechanisms.base import Mechanism, Progress
     from openprior.models.base import Model
-    from openprior.privacy.account import Account
     from openprior.privacy.ledger import Ledger
-    from openprior.privacy.run import Budget
     from openprior.privacy.units import Relation, Unit
     from openprior.workload import Workload, WorkloadPlan
 
@@ -69,9 +60,9 @@ class Release:
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
         """Write the release folder, whole or not at all."""
-        folder = _fresh(path)
-        with _appearing(folder) as draft:
-            _write(self, draft, format)
+        folder = fresh(path)
+        with appearing(folder) as draft:
+            write(self, draft, format)
         return folder
 
     def __repr__(self) -> str:
@@ -112,6 +103,7 @@ def release(
     dataset           the private table's name in the ledger; its file's name if not given
     show_private      let error messages quote values of the private table
     """
+    from openprior.certificate import certify
     from openprior.data.encode import Encoder, encode_table
     from openprior.data.source import open_source
     from openprior.mechanisms.pmw_pub import PmwPub
@@ -130,7 +122,7 @@ def release(
         raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
-    target = None if out is None else _fresh(out)
+    target = None if out is None else fresh(out)
 
     public_source = None if public is None else open_source(public)
     schema = _schema(schema, public_source)
@@ -153,7 +145,7 @@ def release(
     resumable = None if ledger is None else target
     with open_run(ledger, budget, out=resumable, seed=seed, resume=resume) as (account, public_seed, noise):
         if resumable is not None:
-            _sweep(resumable)
+            sweep(resumable)
         vault = Vault(encoder)
         vault.announce(work.marginals)
         # The first pass comes before the first charge: a table that cannot be read costs nothing.
@@ -165,60 +157,23 @@ def release(
         result = Release(
             synthetic=made[1],
             model=made[0],
-            certificate=_certificate(account, unit, noise.is_private, budget, schema, chosen),
+            certificate=certify(
+                account, unit, budget, schema.hash, chosen.name, _options(chosen), is_private=noise.is_private
+            ),
             schema=schema,
             workload=work,
         )
         if target is not None:
-            with _appearing(target) as draft:
-                _write(result, draft, format)
+            with appearing(target) as draft:
+                write(result, draft, format)
     return result
 
 
 def open_release(path: str | Path) -> Release:
     """Open a release folder; needs no private data."""
-    from openprior.certificate import Certificate
-    from openprior.data.schema import Schema
-    from openprior.models.base import load_model
-    from openprior.workload import Workload
+    from openprior.folder import read
 
-    folder = Path(path)
-    if not (folder / "certificate.json").is_file():
-        raise ReleaseError(f"{folder} is not a release folder: it has no certificate.json")
-    try:
-        schema = Schema.load(folder / "schema.toml")
-        certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
-        wanted = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
-        work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
-        synthetic = _read_rows(folder, schema)
-        model = load_model(folder / "model")
-        if certificate.schema_hash != schema.hash or model.domain != schema.domain:
-            raise ReleaseError("its certificate, its schema and its model do not belong together")
-        if tuple(synthetic.column_names) != schema.names:
-            raise ReleaseError("its synthetic rows have other columns than its schema")
-    except OpenPriorError as error:
-        raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
-    except _DAMAGE as error:
-        raise ReleaseError(
-            f"the release in {folder} is damaged ({type(error).__name__}); copy it again"
-        ) from None
-    return Release(synthetic=synthetic, model=model, certificate=certificate, schema=schema, workload=work)
-
-
-_DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    RuntimeError,
-    zlib.error,
-    zipfile.BadZipFile,
-)
-"""What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
-_LONGEST_NAME = 200
-"""Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
+    return Release(**read(Path(path)))
 
 
 # Before the budget is touched.
@@ -234,21 +189,6 @@ def _rho(epsilon: float, delta: float) -> float:
             f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
         )
     return rho
-
-
-def _fresh(path: str | Path) -> Path:
-    folder = Path(path).absolute()
-    if os.path.lexists(folder):
-        raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
-    if len(os.fsencode(folder.name)) > _LONGEST_NAME:
-        raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
-    if not folder.parent.is_dir():
-        raise ReleaseError(
-            f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
-        )
-    if not os.access(folder.parent, os.W_OK):
-        raise ReleaseError(f"no permission to write {path}; choose another place")
-    return folder
 
 
 def _schema(schema: "Schema | None", public: Any) -> "Schema":
@@ -338,114 +278,3 @@ def _make(
 
 def _quiet(done: int, of: int, what: str) -> None:
     return None
-
-
-def _certificate(
-    account: "Account", unit: Any, is_private: bool, budget: "Budget", schema: "Schema", mechanism: Any
-) -> "Certificate":
-    from importlib.metadata import version
-
-    from openprior.certificate import NOT_PRIVATE, Certificate
-    from openprior.privacy.calibrate import epsilon_from_rho
-
-    spent = float(account.spent)
-    made = Certificate(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        rho=budget.rho,
-        relation=str(unit.relation),
-        rows_per_person=unit.rows_per_person,
-        epsilon_spent=min(budget.epsilon, epsilon_from_rho(spent, budget.delta)),
-        rho_spent=spent,
-        noise="secure" if is_private else NOT_PRIVATE,
-        mechanism=mechanism.name,
-        options=_options(mechanism),
-        dataset=budget.name,
-        run=account.run,
-        schema_hash=schema.hash,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={
-            "python": sys.version.split()[0],
-            **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
-        },
-        events=tuple(account.events),
-    )
-    made.recheck()
-    return made
-
-
-# The folder.
-
-
-@contextlib.contextmanager
-def _appearing(folder: Path) -> Iterator[Path]:
-    """A draft folder that becomes `folder` when all is written, and is gone if anything fails."""
-    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir()
-        yield draft
-        for file in [*draft.rglob("*"), draft]:
-            _sync(file)
-        if os.path.lexists(folder):
-            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; move it away")
-        draft.rename(folder)
-        _sync(folder.parent)
-    except OSError as error:
-        what = os.strerror(error.errno) if error.errno else type(error).__name__
-        raise ReleaseError(f"the release could not be written to {folder.name}: {what}; free space") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    """To the disk: the journal of the run is removed next, and a power cut must not take both."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the drafts of runs that were killed while writing; the journal's lock says that no other run writes."""
-    for draft in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _write(made: Release, draft: Path, format: str) -> None:
-    from openprior.answers import write_answers
-    from openprior.report import render
-
-    _write_rows(made.synthetic, draft, format)
-    write_answers(made.model, made.workload, draft / "answers.parquet")
-    (draft / "model").mkdir()
-    made.model.save(draft / "model")
-    made.schema.save(draft / "schema.toml")
-    wanted = {"marginals": made.workload.marginals, "weights": made.workload.weights}
-    (draft / "workload.json").write_text(json.dumps(wanted), encoding="utf-8")
-    (draft / "certificate.json").write_text(made.certificate.to_json(), encoding="utf-8")
-    (draft / "report.html").write_text(render(made), encoding="utf-8")
-
-
-def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
-    if format == "csv":
-        from pyarrow import csv
-
-        csv.write_csv(rows, draft / "synthetic.csv")
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(rows, draft / "synthetic.parquet")
-
-
-def _read_rows(folder: Path, schema: "Schema") -> "pa.Table":
-    if (folder / "synthetic.csv").exists():
-        from pyarrow import csv
-
-        types = {c.name: c.arrow for c in schema.columns}
-        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-        return csv.read_csv(folder / "synthetic.csv", convert_options=options)
-    from pyarrow import parquet
-
-    return parquet.read_table(folder / "synthetic.parquet")

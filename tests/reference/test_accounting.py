@@ -292,6 +292,8 @@ def test_parts_are_paid_by_the_dearest() -> None:
     certificate = of_parts()
     certificate.recheck()
     alone, *parts = certificate.events
+    # Two for a whole marginal under replace-one; two for a cell and a total, as a move touches two parts.
+    assert [e.get("l2_squared", e.get("l1")) for e in certificate.events] == [2, 2, 2, 2]
     total = float(alone["rho"]) + sum(float(e["charged"]) for e in parts)
     assert total == pytest.approx(certificate.rho * 3 / 4, rel=1e-9)
     for part in parts:

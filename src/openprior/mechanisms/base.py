@@ -16,7 +16,17 @@ from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.workload import Workload
 
-__all__ = ["Mechanism", "Progress", "check", "known_total", "need_public", "option", "register", "registry"]
+__all__ = [
+    "Mechanism",
+    "Progress",
+    "check",
+    "known_total",
+    "need_public",
+    "one_of",
+    "option",
+    "register",
+    "registry",
+]
 
 
 class Progress(Protocol):
@@ -78,6 +88,11 @@ def check(condition: bool, message: str) -> None:
     """Raise an OptionError unless the condition holds."""
     if not condition:
         raise OptionError(message)
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise an OptionError unless the option has one of these values."""
+    check(value in choices, f"{name} '{value}' must be one of {', '.join(choices)}")
 
 
 def need_public(public: Table | None, name: str) -> Table:

@@ -14,7 +14,7 @@ import numpy as np
 from openprior.data.domain import Domain
 from openprior.data.encode import Table, dtype_for
 from openprior.errors import MarginalTooLarge
-from openprior.mechanisms.base import Progress, check, known_total, option, register
+from openprior.mechanisms.base import Progress, check, known_total, one_of, option, register
 from openprior.mechanisms.budget import even
 from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
 from openprior.mechanisms.pmw_pub import default_rounds
@@ -52,12 +52,9 @@ class Mwem:
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
-        check(
-            self.selection in SELECTIONS,
-            f"selection '{self.selection}' must be one of {', '.join(SELECTIONS)}",
-        )
-        check(self.noise in NOISES, f"noise '{self.noise}' must be one of {', '.join(NOISES)}")
-        check(self.output in OUTPUTS, f"output '{self.output}' must be one of {', '.join(OUTPUTS)}")
+        one_of("selection", self.selection, SELECTIONS)
+        one_of("noise", self.noise, NOISES)
+        one_of("output", self.output, OUTPUTS)
         check(self.max_cells >= 2, f"max_cells ({self.max_cells}) must be at least 2")
         named = [a for g in self.groups or () for a in g]
         check(len(set(named)) == len(named), "groups must be disjoint; a column is in two of them")

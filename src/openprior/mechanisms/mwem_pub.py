@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from openprior.data.encode import Table
-from openprior.mechanisms.base import Progress, check, known_total, need_public, option, register
+from openprior.mechanisms.base import Progress, check, known_total, need_public, one_of, option, register
 from openprior.mechanisms.budget import Share
 from openprior.mechanisms.multiplicative import OUTPUTS, Rounds, run_rounds
 from openprior.models.base import Model
@@ -36,8 +36,8 @@ class MwemPub:
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
-        check(self.output in OUTPUTS, f"output '{self.output}' must be one of {', '.join(OUTPUTS)}")
-        check(self.start in ("public", "uniform"), f"start '{self.start}' must be one of public, uniform")
+        one_of("output", self.output, OUTPUTS)
+        one_of("start", self.start, ("public", "uniform"))
 
     def run(
         self,

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from openprior.data.encode import Table
-from openprior.mechanisms.base import Progress, check, known_total, need_public, option, register
+from openprior.mechanisms.base import Progress, check, known_total, need_public, one_of, option, register
 from openprior.mechanisms.budget import even
 from openprior.mechanisms.guard import keep_better
 from openprior.mechanisms.multiplicative import CANDIDATES, NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
@@ -55,18 +55,12 @@ class PmwPub:
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
-        check(
-            self.selection in SELECTIONS,
-            f"selection '{self.selection}' must be one of {', '.join(SELECTIONS)}",
-        )
-        check(self.noise in NOISES, f"noise '{self.noise}' must be one of {', '.join(NOISES)}")
-        check(self.output in OUTPUTS, f"output '{self.output}' must be one of {', '.join(OUTPUTS)}")
-        check(
-            self.candidates in CANDIDATES,
-            f"candidates '{self.candidates}' must be one of {', '.join(CANDIDATES)}",
-        )
+        one_of("selection", self.selection, SELECTIONS)
+        one_of("noise", self.noise, NOISES)
+        one_of("output", self.output, OUTPUTS)
+        one_of("candidates", self.candidates, CANDIDATES)
         check(0 <= self.guard < 1, f"guard ({self.guard}) must be at least 0 and below 1")
-        check(self.start in STARTS, f"start '{self.start}' must be one of {', '.join(STARTS)}")
+        one_of("start", self.start, STARTS)
 
     def run(
         self,
