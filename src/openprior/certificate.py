@@ -17,6 +17,7 @@ from typing import Any
 from openprior.errors import ReleaseError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import epsilon_from_rho
+from openprior.privacy.mixture import mixture_steps
 from openprior.privacy.run import Budget
 from openprior.privacy.units import Relation, Unit
 
@@ -76,24 +77,44 @@ class Certificate:
         )
 
     def recheck(self) -> None:
-        """Derive every cost anew; raises ReleaseError if anything was worth more than was charged."""
-        parts: dict[tuple[int, ...], Fraction] = {}
+        """Derive every sensitivity and cost anew; raises ReleaseError if anything was worth more than was charged."""
+        unit = Unit(Relation(self.relation), self.rows_per_person)
         total = Fraction(0)
+        parts: dict[int, dict[tuple[int, ...], Fraction]] = {}
+        paid: dict[int, Fraction] = {}
         for number, event in enumerate(self.events):
-            cost, charged = event_rho(event), float(event["rho"])
-            if not cost <= charged * (1 + 1e-9):
-                raise ReleaseError(f"event {number} costs rho = {cost:.6g} but was charged {charged:.6g}")
+            try:
+                cost, rho = event_rho(event, unit), float(event["rho"])
+            except (KeyError, TypeError, ValueError):
+                raise ReleaseError(
+                    f"event {number} does not say what it was; the certificate is damaged"
+                ) from None
+            if not 0 <= cost <= rho * (1 + 1e-9):
+                raise ReleaseError(f"event {number} costs rho = {cost:.6g} but was charged {rho:.6g}")
+            charge = Fraction(float(event.get("charged", rho)))
+            if charge < 0 or ("part" not in event and charge != Fraction(rho)):
+                raise ReleaseError(f"event {number} was charged {float(charge):.6g} instead of {rho:.6g}")
+            total += charge
             if "part" in event:
-                part = tuple(event["part"])
-                parts[part] = parts.get(part, Fraction(0)) + Fraction(charged)
-                total += Fraction(float(event["charged"]))
-            else:
-                total += Fraction(charged)
-        alone = sum((Fraction(float(e["rho"])) for e in self.events if "part" not in e), Fraction(0))
-        if alone + max(parts.values(), default=Fraction(0)) > total:
-            raise ReleaseError("the parts of a partition were charged less than the most expensive of them")
+                partition, codes = int(event["part"]["number"]), tuple(event["part"]["codes"])
+                mine = parts.setdefault(partition, {})
+                mine[codes] = mine.get(codes, Fraction(0)) + Fraction(rho)
+                paid[partition] = paid.get(partition, Fraction(0)) + charge
+        for partition, mine in parts.items():
+            if max(mine.values()) > paid[partition]:
+                raise ReleaseError(
+                    "the parts of a partition were charged less than the most expensive of them"
+                )
         if total > Fraction(self.rho):
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, more than {self.rho:.6g}")
+        if float(total) > self.rho_spent * (1 + 1e-12):
+            raise ReleaseError(f"the events add up to rho = {float(total):.6g}, not {self.rho_spent:.6g}")
+        for rho, epsilon in ((self.rho, self.epsilon), (float(total), self.epsilon_spent)):
+            if (
+                min(self.epsilon, epsilon_from_rho(rho, self.delta)) > epsilon * (1 + 1e-9)
+                or epsilon > self.epsilon
+            ):
+                raise ReleaseError(f"rho = {rho:.6g} gives more than epsilon = {epsilon:g}")
         if epsilon_from_rho(self.rho, self.delta) > self.epsilon * (1 + 1e-9):
             raise ReleaseError(f"rho = {self.rho:.6g} gives more than epsilon = {self.epsilon:g}")
 
@@ -112,15 +133,39 @@ class Certificate:
             raise ReleaseError("the certificate cannot be read; it is damaged or not a certificate") from None
 
 
-def event_rho(event: Mapping[str, Any]) -> float:
-    """What one event costs, from its parameters alone."""
+def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
+    """What one event costs. Its sensitivity is the unit's, whatever the event says; inf if it says another."""
+    if "part" in event:
+        unit = unit.part()
     kind = str(event["kind"])
+    if kind in ("exponential", "permute-and-flip"):
+        touched = unit.parts_touched if event["scores"] == "cells" else 1
+        if (
+            int(event["parts_touched"]) != touched
+            or int(event["draws"]) < 1
+            or not float(event["epsilon"]) > 0
+        ):
+            return math.inf
+        per_draw = float(event["epsilon"]) ** 2 / (8 if kind == "exponential" else 2)
+        return per_draw * int(event["draws"]) * touched
+    l1, l2_squared = _sensitivity(event, unit)
     if kind.endswith("gaussian"):
-        return float(event["l2_squared"]) / (2 * float(event["sigma"]) ** 2)
+        right = event["l2_squared"] == l2_squared and float(event["sigma"]) > 0
+        return l2_squared / (2 * float(event["sigma"]) ** 2) if right else math.inf
     if kind.endswith("laplace"):
-        return float(event["l1"] / event["scale"]) ** 2 / 2
-    factor = {"exponential": 1 / 8, "permute-and-flip": 1 / 2}.get(kind, math.inf)
-    return factor * float(event["epsilon"]) ** 2 * int(event["draws"]) * int(event["parts_touched"])
+        right = event["l1"] == l1 and float(event["scale"]) > 0
+        return (l1 / float(event["scale"])) ** 2 / 2 if right else math.inf
+    return math.inf
+
+
+def _sensitivity(event: Mapping[str, Any], unit: Unit) -> tuple[int, int]:
+    """L1 and squared L2 of what the event measured."""
+    if str(event["kind"]).startswith("best mixture"):
+        steps = mixture_steps(unit)
+        return steps, steps**2
+    if event["marginal"] and event["cell"] is None:
+        return unit.l1, unit.l2_squared
+    return unit.cell * unit.parts_touched, unit.cell**2 * unit.parts_touched
 
 
 def certify(

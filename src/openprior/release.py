@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from openprior.errors import OpenPriorWarning, OptionError
+from openprior.errors import OpenPriorWarning, OptionError, SourceError
 from openprior.folder import appearing, fresh, sweep, write
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def _check_public(mechanism: Any, public: "Table | None") -> None:
 
 
 def _check_rows(n: int, delta: float) -> None:
+    if n == 0:
+        raise SourceError("the private table is empty; there is nothing to release")
     if n < 2:
         raise OptionError(
             "the private table has only one row; there is nothing that could be released about it"

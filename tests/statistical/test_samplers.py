@@ -168,6 +168,16 @@ def test_selection(noise: Noise, name: str, levels: list[int], sensitivity: int,
     check(found, lambda scale: law(levels, sensitivity, epsilon * scale))
 
 
+def test_tied_candidates_have_a_coin_each(noise: Noise) -> None:
+    """Tossing one coin for a whole level would double the share of the best."""
+    levels = [3, 2, 2, 2, 2]
+    found = drawn(lambda: permute_and_flip(np.array(levels), 1, 1.0, noise), 5)
+    assert p_value(found, permute_and_flip_law(levels, 1, 1.0)) > LEVEL
+    one_coin = math.exp(-0.5)
+    rest = one_coin / 5
+    assert p_value(found, [1 - 4 * rest, *[rest] * 4]) < LEVEL
+
+
 def test_the_laws_differ() -> None:
     """Otherwise a mechanism could pass as the other."""
     for case in CASES:
@@ -381,9 +391,6 @@ def test_binomial_is_exact(monkeypatch: pytest.MonkeyPatch, trials: int) -> None
         assert binomial_law(trials, numerator) == true_binomial(trials, Fraction(numerator, 16))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a coin of probability 1 (b rounded up to 1) never shows heads: the argmax leaks"
-)
 def test_binomial_of_certain_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "PRECISION", 4)
     assert binomial_law(2, 16) == {2: 1}

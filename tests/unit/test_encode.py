@@ -341,3 +341,19 @@ def test_acs_2018_drafts_and_2019_encodes() -> None:
     frame = pd.read_csv(folder / "national2018.csv")  # typed by pandas: the same codes
     typed = encode_table(frame, schema)
     assert all((a == b).all() for a, b in zip(public.columns, typed.columns, strict=True))
+
+
+def test_long_ids_are_one_person_in_whatever_type_they_come() -> None:
+    limit = RowLimit("id", 1)
+    number = 9_223_372_036_854_775_807
+    kept = [
+        limit(pa.record_batch({"id": ids})).num_rows
+        for ids in (
+            pa.array([number, number, 5], pa.int64()),
+            pa.array([str(number), "5", "6"]),
+            pa.array([number, 6, 2**64 - 1], pa.uint64()),
+            pa.array([str(2**64 - 1), "-9223372036854775808"]),
+            pa.array([-(2**63), 7], pa.int64()),
+        )
+    ]
+    assert kept == [2, 1, 1, 1, 1]

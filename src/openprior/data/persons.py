@@ -19,6 +19,7 @@ from openprior.errors import EncodeError
 __all__ = ["RowLimit"]
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})$"
+_LONG = 10**18
 
 
 class RowLimit:
@@ -45,8 +46,13 @@ class RowLimit:
         """Each row's owner as a number within the batch, and how many rows each owner had before."""
         if pa.types.is_integer(ids.type) and ids.type != pa.uint64():
             self._refuse_missing(ids.null_count > 0)
-            keys, owner = np.unique(ids.to_numpy(), return_inverse=True)
-            return owner, self._integers.add(keys.astype(np.int64), np.bincount(owner))
+            keys, owner = np.unique(ids.to_numpy().astype(np.int64), return_inverse=True)
+            rows, seen = np.bincount(owner), np.zeros(len(keys), np.int64)
+            # Whole numbers of 19 digits are texts wherever they come from, as they may not fit 64 bits elsewhere.
+            short = (keys > -_LONG) & (keys < _LONG)
+            seen[short] = self._integers.add(keys[short], rows[short])
+            seen[~short] = self._add_texts([str(k) for k in keys[~short]], rows[~short])
+            return owner, seen
         coded = ids if pa.types.is_dictionary(ids.type) else text(ids).dictionary_encode()
         self._refuse_missing(coded.null_count > 0 or ids.null_count > 0)
         # Two entries of a dictionary may be one person ("7" and " 7"): make them distinct once more.
@@ -62,10 +68,13 @@ class RowLimit:
         integers = pc.cast(names.filter(pa.array(whole)), pa.int64()).to_numpy()
         seen[whole] = self._integers.add(integers, rows[whole])
         rest = used & ~whole
-        words = names.filter(pa.array(rest)).to_pylist()
-        seen[rest] = [self._texts.get(word, 0) for word in words]
-        self._texts.update(zip(words, (seen[rest] + rows[rest]).tolist(), strict=True))
+        seen[rest] = self._add_texts(names.filter(pa.array(rest)).to_pylist(), rows[rest])
         return owner, seen
+
+    def _add_texts(self, words: list[str], rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        seen = np.array([self._texts.get(word, 0) for word in words], dtype=np.int64)
+        self._texts.update(zip(words, (seen + rows).tolist(), strict=True))
+        return seen
 
     def _refuse_missing(self, missing: bool) -> None:
         if missing:

@@ -5,7 +5,9 @@ protocol, and paths. It knows the columns without reading a row, and reads each 
 time. Nothing it raises quotes a row: the table may be private.
 """
 
+import operator
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -100,7 +102,19 @@ class _Passes:
         self.name, self.columns, self._pass = name, tuple(columns), one_pass
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        return iter(self._pass(select(self.columns, columns, self.name)))
+        return self._read(select(self.columns, columns, self.name))
+
+    def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        # What other libraries say of a bad value may quote it, so their words go no further, nor as a cause.
+        try:
+            yield from self._pass(columns)
+        except _library_errors() as error:
+            kind = type(error).__name__
+        else:
+            return
+        raise SourceError(
+            f"{self.name} cannot be read ({kind}); check that it can be read to its end"
+        ) from None
 
 
 class _Once:
@@ -124,6 +138,15 @@ class _Once:
                     "the stream of rows broke; it may have been read before, so open it again"
                 ) from None
         return self._kept.batches(columns)
+
+
+def _library_errors() -> tuple[type[BaseException], ...]:
+    """The errors of Arrow and of the table libraries that are in use."""
+    known: list[type[BaseException]] = [pa.ArrowException]
+    for module, path in (("duckdb", "Error"), ("polars", "exceptions.PolarsError")):
+        if module in sys.modules:
+            known.append(operator.attrgetter(path)(sys.modules[module]))
+    return tuple(known)
 
 
 def _empty_pass(columns: list[str]) -> Iterable[pa.RecordBatch]:

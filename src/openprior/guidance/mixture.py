@@ -36,12 +36,10 @@ class MixtureError:
     lower: float | None
     """A certified lower bound (exact form only)."""
     sigma: float
-    """Standard deviation of the noise; 0 means exact, and NOT PRIVATE."""
+    """Standard deviation of the noise; 0 means exact."""
 
-    @property
-    def is_private(self) -> bool:
-        """Whether noise was added."""
-        return self.sigma > 0
+    is_private: bool
+    """Whether secure noise was added."""
 
 
 def best_mixture_error(
@@ -78,7 +76,7 @@ def best_mixture_error(
     with open_run(ledger, budget, seed=seed) as (account, _, drawn):
         curator = Curator(Vault(encoder), unit=unit, noise=drawn, account=account)
         measured = curator.measure_best_mixture(rows, work.marginals, rho, noise=noise)
-    return MixtureError(float(measured.values[0]), None, measured.sigma)
+    return MixtureError(float(measured.values[0]), None, measured.sigma, drawn.is_private)
 
 
 def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:
@@ -92,4 +90,4 @@ def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> Mixture
         tolerance=1e-6,
         max_seconds=max_seconds,
     )
-    return MixtureError(found.error, found.lower, 0.0)
+    return MixtureError(found.error, found.lower, 0.0, False)

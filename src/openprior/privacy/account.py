@@ -38,9 +38,15 @@ class Account:
         self.limit, self.spent = Fraction(rho), Fraction(0)
         self.epsilon, self.delta = epsilon, delta
         self.events: list[Event] = []
+        self._partitions = 0
         self.lock = threading.RLock()
         self.run = run
         self._ledger, self._journal = ledger, NoJournal() if journal is None else journal
+
+    def number_partition(self) -> int:
+        """A number for one more partition of the run, so that the certificate can tell them apart."""
+        self._partitions += 1
+        return self._partitions
 
     def perform(self, charge: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
         """Charge, then act, then journal; or repeat what the journal has.
@@ -98,7 +104,7 @@ class Purse:
 class PartPurse(Purse):
     """The purse of one part; `siblings` (shared by all parts of the partition) holds what the run has paid."""
 
-    def __init__(self, account: Account, name: list[int], siblings: list[Fraction]) -> None:
+    def __init__(self, account: Account, name: dict[str, object], siblings: list[Fraction]) -> None:
         super().__init__(account)
         self._name, self._siblings, self._mine = name, siblings, Fraction(0)
 

@@ -24,6 +24,7 @@ from openprior.errors import PrivacyError
 from openprior.privacy.account import Account, Event, PartPurse, Purse
 from openprior.privacy.calibrate import exponential_epsilon, gaussian_sigma_squared, pure_epsilon
 from openprior.privacy.journal import Outcome
+from openprior.privacy.mixture import MIXTURE_GRID, best_mixture, mixture_steps
 from openprior.privacy.noise import Noise
 from openprior.privacy.scores import CellScores, Scores, levels
 from openprior.privacy.selection import exponential, permute_and_flip
@@ -176,6 +177,8 @@ class Curator:
         """
         if not 1 <= k <= _count(scores):
             raise PrivacyError(f"cannot draw {k} of {_count(scores)} candidates")
+        for score in [scores] if isinstance(scores, CellScores) else scores:
+            score.check(self.domain)
         rho = self.__purse.fit(rho)
         touched = self.__unit.parts_touched if isinstance(scores, CellScores) else 1
         if how == "exponential":
@@ -189,6 +192,7 @@ class Curator:
             "candidates": _count(scores),
             "epsilon": epsilon,
             "draws": k,
+            "scores": "cells" if isinstance(scores, CellScores) else "l1",
             "parts_touched": touched,
         }
 
@@ -217,16 +221,19 @@ class Curator:
         rounding to the grid of 1/64 row adds one step on either side; so in steps of 1/64 row it moves by at most
         64Δ + 2. ∎
         """
-        from openprior.privacy.mixture import best_mixture
-
-        unit, grid = self.__unit, 64
+        unit, grid = self.__unit, MIXTURE_GRID
         rho = self.__purse.fit(rho)
         keys = [canonical(m, self.domain) for m in marginals]
         position = {a: i for i, a in enumerate(self.domain.attributes)}
-        n = self.n
-        steps = grid * unit.rows_per_person + 2
+        steps = mixture_steps(unit)
+
+        if not unit.n_is_public:
+            raise PrivacyError(
+                "the best mixture error is a share of n, which is private here; use replace-one"
+            )
 
         def read() -> NDArray[np.int64]:
+            n = self.n
             counts = self.__vault.counts(keys)
             found = best_mixture(
                 rows.columns,
@@ -245,7 +252,8 @@ class Curator:
         raw = self.__measure(
             (), None, rho, noise, l1=steps, l2_squared=steps**2, read=read, kind="best mixture "
         )
-        return Measurement((), raw.values / (grid * n), raw.sigma / (grid * n), raw.rho, raw.noise)
+        scale = grid * self.n
+        return Measurement((), raw.values / scale, raw.sigma / scale, raw.rho, raw.noise)
 
     def partition(self, keys: Iterable[str]) -> Mapping[tuple[int, ...], "Curator"]:
         """A curator for every combination of the key columns' values in the schema, over disjoint rows.
@@ -260,13 +268,16 @@ class Curator:
             raise PrivacyError("a partition must leave at least one column that is not a key")
         shape = [self.domain[a] for a in columns]
         account, siblings = self.__purse.account, [Fraction(0)]
+        number = account.number_partition()
         parts: dict[tuple[int, ...], Curator] = {}
         for codes in np.ndindex(*shape):
             part = object.__new__(Curator)
             part.__vault = PartVault(self.__vault, columns, codes)
             part.__unit = self.__unit.part()
             part.__noise = self.__noise
-            part.__purse = PartPurse(account, list(codes), siblings)
+            part.__purse = PartPurse(
+                account, {"keys": list(columns), "number": number, "codes": list(codes)}, siblings
+            )
             parts[codes] = part
         return parts
 

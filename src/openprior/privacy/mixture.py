@@ -36,8 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import DataError, OptionError, WorkloadError
+from openprior.privacy.units import Unit
 
-__all__ = ["BestMixture", "best_mixture"]
+__all__ = ["MIXTURE_GRID", "BestMixture", "best_mixture", "mixture_steps"]
+
+MIXTURE_GRID = 64
+"""A released best mixture error is rounded to 1/64 of a row, and solved to that."""
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +65,11 @@ class BestMixture:
     """One probability per public row, in the order given."""
     exact: bool
     """Whether error − lower ≤ tolerance."""
+
+
+def mixture_steps(unit: Unit) -> int:
+    """The sensitivity of a released best mixture error, in steps of the grid: Δ rows, the tolerance, the rounding."""
+    return MIXTURE_GRID * unit.rows_per_person + 2
 
 
 def best_mixture(

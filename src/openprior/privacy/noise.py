@@ -57,7 +57,7 @@ class SecureNoise:
     @staticmethod
     def _add(measurement: object, counts: Counts) -> Counts:
         assert callable(measurement)
-        return np.asarray(measurement(counts.tolist()), dtype=np.int64).reshape(counts.shape)
+        return np.asarray(measurement(counts.ravel().tolist()), dtype=np.int64).reshape(counts.shape)
 
     def below(self, bound: int) -> int:
         """Uniform below the bound, by rejection."""

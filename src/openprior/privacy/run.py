@@ -99,7 +99,11 @@ def _continue(book: Ledger, budget: Budget, path: Path) -> tuple[Journal, str, i
     if known != json.loads(json.dumps(_request(budget))):
         journal.close()
         raise OptionError(f"{path.name} belongs to a run with other options; repeat those to resume it")
-    book.resume_run(run)
+    try:
+        book.resume_run(run)
+    except LedgerError:
+        journal.close()
+        raise
     return journal, run, public_seed
 
 

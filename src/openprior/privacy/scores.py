@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.plan import Cells
+from openprior.data.domain import Domain
 from openprior.errors import PrivacyError
 from openprior.privacy.units import Unit
 from openprior.workload import Marginal
@@ -28,7 +29,10 @@ __all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "
 _GRID = 1 << 10
 """References are rounded to 1/1024 of a row."""
 _LEVELS = 1 << 10
-"""Levels a sensitivity: rounding costs a thousandth of a sensitivity in accuracy, and nothing in privacy."""
+"""Levels a sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
+partition, where one person's rows may touch many parts, it stays far below what spreading them saves."""
+_FAR = 1 << 61
+"""Levels are cut here (a cut cannot move a level further than it moved), so that differences fit 64 bits."""
 
 
 class Counted(Protocol):
@@ -62,13 +66,23 @@ class L1Score:
 
     def __post_init__(self) -> None:
         numbers = [self.weight, self.offset, *(c for c, _ in self.terms)]
-        if not all(isfinite(v) for v in numbers) or not all(np.isfinite(r).all() for _, r in self.terms):
-            raise PrivacyError(f"the score of {self.marginal} has a number that is not finite")
+        if not all(isfinite(v) for v in numbers) or not all(_within(r) for _, r in self.terms):
+            raise PrivacyError(
+                f"the score of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
+            )
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         """What it looks at."""
         return (self.marginal,)
+
+    def check(self, domain: Domain) -> None:
+        """Raise unless it fits the domain: another shape would be broadcast, and count one change many times."""
+        for _, reference in self.terms:
+            if reference.shape != (domain.size(self.marginal),):
+                raise PrivacyError(
+                    f"a reference of {self.marginal} has shape {reference.shape}; give one number a cell"
+                )
 
     def sensitivity(self, unit: Unit) -> Fraction:
         """|weight|·Σ|cᵢ|·(L1 sensitivity of a marginal).
@@ -99,6 +113,11 @@ class SumScore:
         """What it looks at."""
         return tuple(p.marginal for p in self.parts)
 
+    def check(self, domain: Domain) -> None:
+        """Raise unless every part fits the domain."""
+        for part in self.parts:
+            part.check(domain)
+
     def sensitivity(self, unit: Unit) -> Fraction:
         """The sum of the parts'. Proof: the triangle inequality. ∎"""
         return sum((p.sensitivity(unit) for p in self.parts), Fraction(0))
@@ -120,8 +139,15 @@ class CellScores:
     answers: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.answers.shape != self.only.shape or not np.isfinite(self.answers).all():
-            raise PrivacyError("cell scores need one finite answer a candidate")
+        if self.answers.shape != self.only.shape or self.only.ndim != 1 or not _within(self.answers):
+            raise PrivacyError("cell scores need one finite answer a candidate, below 2^40 rows")
+
+    def check(self, domain: Domain) -> None:
+        """Raise unless the cells are of the domain."""
+        if self.cells.domain != domain or (
+            len(self.only) and not 0 <= self.only.min() <= self.only.max() < len(self.cells)
+        ):
+            raise PrivacyError("cell scores name cells that the domain does not have")
 
     def sensitivity(self, unit: Unit) -> Fraction:
         """That of one count. Proof: |x_c − a| is 1-Lipschitz in x_c. ∎"""
@@ -143,5 +169,12 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     if largest <= 0:
         raise PrivacyError("all candidates have weight 0; give at least one a positive weight")
     counts = vault.counts({m for s in scores for m in s.marginals})
-    values = [s.evaluate(counts) * _LEVELS / largest for s in scores]
-    return Levels(np.array([v.numerator // v.denominator for v in values], dtype=np.int64), _LEVELS)
+    steps = _LEVELS * unit.rows_per_person
+    values = [s.evaluate(counts) * steps / largest for s in scores]
+    whole = [max(-_FAR, min(v.numerator // v.denominator, _FAR)) for v in values]
+    return Levels(np.array(whole, dtype=np.int64), steps)
+
+
+def _within(numbers: NDArray[np.float64]) -> bool:
+    """Finite, and small enough for exact 64-bit arithmetic on the grid."""
+    return bool((np.abs(numbers) <= 2.0**40).all())

@@ -142,6 +142,8 @@ def _binomial(trials: int, numerator: int, bits: Bits) -> int:
     A coin compares a uniform binary fraction with the probability, bit by bit; all coins still undecided
     share one fair-coin draw a bit, and half of them are decided each time.
     """
+    if numerator >> PRECISION:
+        return trials
     heads, undecided = 0, trials
     for position in range(PRECISION - 1, -1, -1):
         if not undecided:

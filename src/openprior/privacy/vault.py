@@ -15,7 +15,6 @@ from openprior.counting.local import count_batches
 from openprior.counting.plan import Cells
 from openprior.data.domain import Domain
 from openprior.data.encode import Encoder
-from openprior.errors import SourceError
 from openprior.workload import Marginal, canonical
 
 __all__ = ["PartVault", "Vault"]
@@ -65,8 +64,6 @@ class Vault:
         encoder = self._encoder
         limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
         flat, rows = count_batches(limited, encoder.encode, cells)
-        if rows == 0:
-            raise SourceError("the private table is empty; there is nothing to release")
         self._counts.update(cells.split(flat))
         self._rows = rows
 
