@@ -28,7 +28,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Release statistics and synthetic tables under differential privacy, with public data as prior knowledge.",
 )
 schema_app = typer.Typer(
     no_args_is_help=True, help="What the columns are: draft it from public data, then edit it."
@@ -41,6 +40,23 @@ app.add_typer(ledger_app, name="ledger")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.", readable=False)]
 Wait = Annotated[float, typer.Option("--ledger-timeout", min=0, help="Seconds to wait for a locked ledger.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from openprior import __version__
+
+        typer.echo(f"openprior {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Release statistics and synthetic tables under differential privacy, with public data as prior knowledge."""
 
 
 def main() -> None:

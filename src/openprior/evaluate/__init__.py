@@ -18,9 +18,10 @@ def evaluate(
     of: str = "synthetic",
     schema: "Schema | None" = None,
 ) -> "Evaluation":
-    """Compare a release (or plain rows, with their schema) with the private table. NOT PRIVATE: do not publish it.
+    """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
 
-    of    "synthetic": the released rows; "answers": the model's own answers
+    of        "synthetic": the released rows; "answers": the model's own answers
+    schema    of plain rows; drafted from them if not given
     """
     from openprior.evaluate.metrics import compare
 

@@ -51,9 +51,8 @@ def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schem
     made = release if isinstance(release, Release) else None
     if made is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
-    schema = schema or (made.schema if made else None)
-    if schema is None:
-        raise OptionError("plain rows need their schema; give schema=")
+    # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
+    schema = schema or (made.schema if made else Schema.draft(release))
     plan: Any = workload or (made.workload if made else all_marginals(3))
     work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
     truth = _table(private, schema, private=True)
