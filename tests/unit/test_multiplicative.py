@@ -8,6 +8,7 @@ import pytest
 from openprior.data.domain import Domain
 from openprior.data.encode import Table
 from openprior.errors import MarginalTooLarge, OptionError
+from openprior.mechanisms.guard import keep_better
 from openprior.mechanisms.mwem import Mwem, enumerate_domain
 from openprior.mechanisms.mwem_pub import MwemPub, per_round_epsilon
 from openprior.mechanisms.pmw_pub import PmwPub
@@ -196,3 +197,29 @@ def test_permute_and_flip_and_exponential_draw_differently() -> None:
         for how in ("exponential", "permute-and-flip")
     }
     assert drawn["exponential"] != drawn["permute-and-flip"]
+
+
+def test_the_guard_favours_what_was_learnt_by_a_factor_e() -> None:
+    counts = np.bincount(PRIVATE.column("a"), minlength=3).astype(float)
+    work = Workload([("a",)], [2.0]).on(PRIVATE.domain)
+    off = np.array([30.0, -30.0, 0.0])
+    tied = [{("a",): counts + off}, {("a",): counts - off}]
+    chosen = []
+    for seed in range(400):
+        curator = FakeCurator(PRIVATE, noise=SeededNoise(seed))
+        chosen.append(keep_better(curator, tied, work, curator.rho))
+    share = chosen.count(0) / len(chosen)
+    assert abs(share - math.e / (1 + math.e)) < 0.1
+    better = [{("a",): counts + 5 * off}, {("a",): counts}]
+    assert keep_better(FakeCurator(PRIVATE, epsilon=20.0, noise=SeededNoise(1)), better, work, 3.0) == 1
+
+
+def test_annealed_rounds_are_many_when_much_is_wrong_and_few_when_nothing_is() -> None:
+    wrong, _ = fit(PmwPub(guard=0.0), noise=SeededNoise(3), epsilon=30.0)
+    right = FakeCurator(PRIVATE, noise=SeededNoise(3), epsilon=0.05)
+    PmwPub(guard=0.0).run(right, PRIVATE, WORK, np.random.default_rng(0), quiet)
+    assert len(wrong.events) > 2 * len(right.events)
+    for curator in (wrong, right):
+        assert curator.remaining <= 1e-9 * curator.rho
+        rhos = [float(e["rho"]) for e in curator.events[:-2]]
+        assert rhos == sorted(rhos)

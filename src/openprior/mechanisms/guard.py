@@ -7,10 +7,12 @@ would not be private.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score, SumScore
 from openprior.workload import Marginal, Workload
@@ -21,15 +23,20 @@ Answers = Mapping[Marginal, NDArray[np.float64]]
 
 
 def keep_better(curator: Curator, candidates: Sequence[Answers], workload: Workload, rho: float) -> int:
-    """The index of the candidate (answers in rows) with the smaller mean L1 error, by the exponential mechanism."""
+    """The index of the candidate (answers in rows) with the smaller mean L1 error, by the exponential mechanism.
+
+    The first candidate is favoured by a factor e, so that a small gain is not thrown away by a coin toss; a loss worth
+    guarding against is many times that. The favour depends on ρ alone.
+    """
     scale = sum(workload.weights)
-    scores = [
-        SumScore(
-            tuple(
-                L1Score(m, ((1.0, answers[m]),), weight=-w / scale)
-                for m, w in zip(workload.marginals, workload.weights, strict=True)
-            )
-        )
-        for answers in candidates
-    ]
-    return curator.select(scores, rho)
+    favour = 2 * curator.unit.l1 / exponential_epsilon(rho)
+
+    def score(answers: Answers, bonus: float) -> SumScore:
+        weights = [-w / scale for w in workload.weights]
+        parts = [
+            L1Score(m, ((1.0, answers[m]),), w) for m, w in zip(workload.marginals, weights, strict=True)
+        ]
+        parts[0] = replace(parts[0], offset=bonus / weights[0])
+        return SumScore(tuple(parts))
+
+    return curator.select([score(a, favour if i == 0 else 0.0) for i, a in enumerate(candidates)], rho)

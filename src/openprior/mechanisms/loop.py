@@ -14,7 +14,6 @@ __all__ = ["select_measure_fit"]
 def select_measure_fit(
     curator: Curator,
     shares: Iterable[Share],
-    rounds: int,
     propose: Callable[[], Scores],
     locate: Callable[[int], tuple[Marginal, int | None]],
     fit: Callable[[Measurement], None],
@@ -25,11 +24,11 @@ def select_measure_fit(
 ) -> None:
     """Run the rounds. `propose` gives the scores of the current model, `locate` the marginal (and the cell, if
     single cells are measured) behind a candidate's number, `fit` takes the measurement in."""
-    for done, share in enumerate(shares, start=1):
+    for share in shares:
         chosen = curator.select(propose(), share.select, how=selection)
         marginal, cell = locate(chosen)
         if cell is None:
             fit(curator.measure(marginal, share.measure, noise=noise))
         else:
             fit(curator.measure_cell(marginal, cell, share.measure, noise=noise))
-        progress(done, rounds, "rounds")
+        progress(round(100 * (1 - curator.remaining / curator.rho)), 100, "budget spent")

@@ -5,7 +5,7 @@ round itself is the same: the worst query by a private selection, its answer wit
 and, with replay (PMW^Pub §5.3), every earlier measurement again that is still at least half as wrong.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from openprior.counting.plan import Cells
 from openprior.errors import OptionError
 from openprior.mechanisms.base import Progress
-from openprior.mechanisms.budget import Share
+from openprior.mechanisms.budget import Annealed, Even, Schedule
 from openprior.mechanisms.loop import select_measure_fit
 from openprior.models.support import MultiplicativeWeights
 from openprior.privacy.curator import Curator, Measurement
 from openprior.privacy.scores import CellScores
 from openprior.workload import Marginal
 
-__all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds"]
+__all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds", "spread"]
 
 SELECTIONS = ("exponential", "permute-and-flip")
 NOISES = ("gaussian", "laplace")
@@ -33,7 +33,6 @@ CANDIDATES = ("reachable", "all")
 class Rounds:
     """How the rounds go."""
 
-    rounds: int
     step: float
     replay: bool
     output: str
@@ -46,7 +45,7 @@ def run_rounds(
     curator: Curator,
     factors: Sequence[MultiplicativeWeights],
     total: float,
-    shares: Iterable[Share],
+    schedule: Schedule,
     how: Rounds,
     rng: np.random.Generator,
     progress: Progress,
@@ -69,6 +68,9 @@ def run_rounds(
 
     def fit(measured: Measurement) -> None:
         assert measured.cell is not None
+        wrong = measured.values[0] - home[measured.marginal].answer(measured.marginal, measured.cell) * total
+        if not schedule.heard(abs(wrong) / measured.sigma):
+            return
         answer = float(np.clip(measured.values[0] / total, 0.0, 1.0))
         current = (measured.marginal, measured.cell, answer)
         seen.append(current)
@@ -80,8 +82,7 @@ def run_rounds(
 
     select_measure_fit(
         curator,
-        shares,
-        how.rounds,
+        schedule,
         propose,
         locate,
         fit,
@@ -90,6 +91,11 @@ def run_rounds(
         noise=how.noise,
     )
     return [s / s.sum() for s in sums] if how.output == "average" else [f.weights for f in factors]
+
+
+def spread(rho: float, rounds: int | None) -> Schedule:
+    """Equal rounds if their number is given, else annealed ones."""
+    return Annealed(rho) if rounds is None else Even(rho, rounds)
 
 
 def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray[np.intp]:

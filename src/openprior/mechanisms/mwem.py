@@ -15,9 +15,7 @@ from openprior.data.domain import Domain
 from openprior.data.encode import Table, dtype_for
 from openprior.errors import MarginalTooLarge
 from openprior.mechanisms.base import Progress, check, known_total, one_of, option, register
-from openprior.mechanisms.budget import even
-from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
-from openprior.mechanisms.pmw_pub import default_rounds
+from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds, spread
 from openprior.models.base import Model
 from openprior.models.product import ProductModel
 from openprior.models.support import MultiplicativeWeights, SupportModel
@@ -37,7 +35,10 @@ class Mwem:
     )
     needs_public: ClassVar[bool] = False
 
-    rounds: int | None = option(default=None, doc="number of rounds T; chosen from the budget if not given")
+    rounds: int | None = option(
+        default=None,
+        doc="number of rounds T; if not given, cheap ones first and dearer ones as errors sink into noise",
+    )
     groups: tuple[tuple[str, ...], ...] | None = option(
         default=None,
         doc="disjoint groups of columns to learn apart, e.g. 'age,sex;income,hours'; by default as the workload needs",
@@ -75,10 +76,10 @@ class Mwem:
             rows = enumerate_domain(domain.project(group), self.max_cells)
             factors.append(MultiplicativeWeights(rows, np.ones(rows.n), _inside(workload, group)))
         total = known_total(curator)
-        queries = sum(len(f.cells) for f in factors)
-        rounds = self.rounds or default_rounds(curator.remaining, total, queries)
-        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise, "all")
-        learnt = run_rounds(curator, factors, total, even(curator.remaining, rounds), how, rng, progress)
+        how = Rounds(0.5, self.replay, self.output, self.selection, self.noise, "all")
+        learnt = run_rounds(
+            curator, factors, total, spread(curator.remaining, self.rounds), how, rng, progress
+        )
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 

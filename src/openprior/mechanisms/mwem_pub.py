@@ -12,7 +12,7 @@ import numpy as np
 
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, known_total, need_public, one_of, option, register
-from openprior.mechanisms.budget import Share
+from openprior.mechanisms.budget import Even
 from openprior.mechanisms.multiplicative import OUTPUTS, Rounds, run_rounds
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
@@ -50,12 +50,13 @@ class MwemPub:
         """Algorithm 1."""
         support, frequencies = need_public(public, "mwem-pub").unique()
         epsilon = per_round_epsilon(curator.epsilon, curator.delta, self.rounds) / 2
-        share = Share(select=epsilon**2 / 8, measure=epsilon**2 / 2)
+        select, measure = epsilon**2 / 8, epsilon**2 / 2
+        schedule = Even(self.rounds * (select + measure), self.rounds, select / (select + measure))
         total = known_total(curator)
         start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
         weights = MultiplicativeWeights(support, start, workload.marginals)
-        how = Rounds(self.rounds, 1.0, False, self.output, "exponential", "laplace", "all")
-        (learnt,) = run_rounds(curator, [weights], total, [share] * self.rounds, how, rng, progress)
+        how = Rounds(1.0, False, self.output, "exponential", "laplace", "all")
+        (learnt,) = run_rounds(curator, [weights], total, schedule, how, rng, progress)
         return SupportModel(support, learnt, total)
 
 

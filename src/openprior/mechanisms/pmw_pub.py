@@ -4,16 +4,22 @@ A distribution A on the unique public rows starts at the public frequencies. Wit
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
 """
 
-import math
 from typing import ClassVar
 
 import numpy as np
 
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, known_total, need_public, one_of, option, register
-from openprior.mechanisms.budget import even
 from openprior.mechanisms.guard import keep_better
-from openprior.mechanisms.multiplicative import CANDIDATES, NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds
+from openprior.mechanisms.multiplicative import (
+    CANDIDATES,
+    NOISES,
+    OUTPUTS,
+    SELECTIONS,
+    Rounds,
+    run_rounds,
+    spread,
+)
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
@@ -34,7 +40,10 @@ class PmwPub:
     )
     needs_public: ClassVar[bool] = True
 
-    rounds: int | None = option(default=None, doc="number of rounds T; chosen from the budget if not given")
+    rounds: int | None = option(
+        default=None,
+        doc="number of rounds T; if not given, cheap ones first and dearer ones as errors sink into noise",
+    )
     selection: str = option(
         default="exponential", doc="exponential | permute-and-flip, both at the same cost"
     )
@@ -78,21 +87,10 @@ class PmwPub:
         weights = MultiplicativeWeights(support, start, workload.marginals)
         before = weights.answers
         rho = curator.remaining - kept
-        rounds = self.rounds or default_rounds(rho, total, weights.reachable().size)
-        how = Rounds(rounds, 0.5, self.replay, self.output, self.selection, self.noise, self.candidates)
-        (learnt,) = run_rounds(curator, [weights], total, even(rho, rounds), how, rng, progress)
+        how = Rounds(0.5, self.replay, self.output, self.selection, self.noise, self.candidates)
+        (learnt,) = run_rounds(curator, [weights], total, spread(rho, self.rounds), how, rng, progress)
         candidates = [SupportModel(support, w, total) for w in (learnt, start)]
         if not kept:
             return candidates[0]
         answers = [candidates[0].answers(workload.marginals), weights.cells.split(before * total)]
         return candidates[keep_better(curator, answers, workload, curator.remaining)]
-
-
-def default_rounds(rho: float, total: float, queries: int) -> int:
-    """T in proportion to ε̃·n/log|Q|, as in Theorem 4.4; the constant and the limits are measured.
-
-    On ADULT, TITANIC and the demo at ε from 0.1 to 10 this is within a factor of two of the best T; more rounds fit the
-    noise, fewer leave budget unused.
-    """
-    scale = math.sqrt(2 * rho) * total / math.log(max(queries, 3))
-    return int(min(250, max(3, round(scale / 16))))
