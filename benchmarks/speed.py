@@ -64,7 +64,7 @@ def adult() -> None:
     mine = best(lambda: count_table(table, marginals))
     peer = best(lambda: numpy_counts(table, marginals), 3)
     say(
-        f"counting  {name}, {table.n:,} rows, all {len(marginals)} 3-way marginals: {mine:.3f} s (asked: < 0.15)"
+        f"counting  {name}, {table.n:,} rows, all {len(marginals)} 3-way marginals: {mine:.3f} s (goal: < 0.15)"
     )
     say(f"          numpy bincount: {peer:.3f} s, {peer / mine:.1f} times as long")
 
@@ -92,7 +92,7 @@ def stream() -> None:
         peer = best(lambda: numpy_counts(encode_table(Path(place) / "part00.parquet", schema), marginals), 2)
     speed, slow = rows / mine / 1e6, table.n / peer / 1e6
     say(
-        f"streaming {rows:,} rows x 15 columns of Parquet, all 105 2-way marginals: {speed:.1f} M rows/s (asked: >= 5)"
+        f"streaming {rows:,} rows x 15 columns of Parquet, all 105 2-way marginals: {speed:.1f} M rows/s (goal: >= 5)"
     )
     say(f"          pyarrow + numpy bincount: {slow:.2f} M rows/s; ratio {speed / slow:.1f}")
 
@@ -112,8 +112,8 @@ def pmw() -> None:
     )
     say(
         f"          numpy: {peer['seconds'] * 1e3:.0f} ms, {peer['megabytes']:.0f} MB, {peer['in_all']:.0f} MB; "
-        f"{peer['seconds'] / mine['seconds']:.1f} times the time (asked: >= 8), "
-        f"{peer['megabytes'] / mine['megabytes']:.1f} times the memory (asked: >= 10)"
+        f"{peer['seconds'] / mine['seconds']:.1f} times the time (goal: >= 8), "
+        f"{peer['megabytes'] / mine['megabytes']:.1f} times the memory (goal: >= 10)"
     )
 
 
@@ -124,8 +124,8 @@ def start() -> None:
         return best(lambda: subprocess.run([sys.executable, *words], check=True, capture_output=True))
 
     bare, light = command("-c", "pass"), command("-c", "import openprior")
-    say(f"start     import openprior: {light:.2f} s (asked: < 0.4); python alone {bare:.2f} s")
-    say(f"          openprior --help: {command('-m', 'openprior.cli', '--help'):.2f} s (asked: < 0.6)")
+    say(f"start     import openprior: {light:.2f} s (goal: < 0.4); python alone {bare:.2f} s")
+    say(f"          openprior --help: {command('-m', 'openprior.cli', '--help'):.2f} s (goal: < 0.6)")
 
 
 def main() -> None:
