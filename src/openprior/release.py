@@ -10,6 +10,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -146,13 +147,13 @@ def release(
     with open_run(ledger, budget, out=resumable, seed=seed, resume=resume) as (account, public_seed, noise):
         if resumable is not None:
             sweep(resumable)
-        vault = Vault(encoder)
+        vault = Vault(encoder, on_rows=partial(_check_rows, delta=delta) if unit.n_is_public else None)
         vault.announce(work.marginals)
-        # The first pass comes before the first charge: a table that cannot be read costs nothing.
-        rows = vault.rows
         curator = Curator(vault, unit=unit, noise=noise, account=account)
-        if unit.n_is_public:
-            _check_rows(rows, delta)
+        if not unit.n_is_public:
+            # Where n is public, a mechanism asks for it first, and a table that does not fit the schema is found out
+            # before anything is charged. Here the first look would be the first charge: so look once before.
+            _ = vault.rows
         made = _make(curator, chosen, public_table, public_source, schema, work, public_seed, progress)
         result = Release(
             synthetic=made[1],

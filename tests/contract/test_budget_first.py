@@ -338,9 +338,11 @@ class Stopped(OpenPriorError):
 
 def broken(tmp_path: Path, **more: Any) -> Path:
     """Break a run after two rounds; returns its journal."""
+    calls: list[int] = []
 
     def stop(done: int, of: int, what: str) -> None:
-        if done == 2:
+        calls.append(done)
+        if len(calls) == 2:
             raise Stopped(f"at {done} of {of} {what}")
 
     with pytest.raises(Stopped):
@@ -461,3 +463,29 @@ def test_an_empty_table_is_not_told_apart_under_add_remove() -> None:
         relation="add-remove",
         seed=1,
     )
+
+
+def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:
+    class Greedy(op.PmwPub):
+        def run(self, curator, public, workload, rng, progress):  # type: ignore[no-untyped-def]
+            curator.measure(("a",), 1e6)
+
+    reads: list[str] = []
+
+    class Recorded:
+        name, columns, is_text = "private", tuple(SIZES), False
+
+        def batches(self, columns=None):  # type: ignore[no-untyped-def]
+            reads.append("batches")
+            yield from some_rows().select(list(columns or SIZES)).to_batches()
+
+    with pytest.raises(BudgetExceeded):
+        op.release(
+            Recorded(),
+            some_rows(),
+            schema=Schema.from_sizes(SIZES),
+            epsilon=1.0,
+            delta=1e-6,
+            mechanism=Greedy(),
+        )
+    assert reads == []

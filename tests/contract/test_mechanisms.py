@@ -105,6 +105,14 @@ def test_constant_and_unseen_values_do_no_harm(name: str, cls: type) -> None:
     assert np.isfinite(model.answers([("constant", "x")])[("constant", "x")]).all()
 
 
+@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].needs_public])
+def test_one_distinct_public_row_is_a_prior_too(name: str, cls: type) -> None:
+    public = PUBLIC.take(np.zeros(20, np.intp))
+    curator = FakeCurator(PRIVATE, noise=SeededNoise(1))
+    model = cls().run(curator, public, all_marginals(2).on(PRIVATE.domain), np.random.default_rng(1), quiet)
+    assert np.isfinite(model.answers([("a", "d")])[("a", "d")]).all()
+
+
 @pytest.mark.parametrize(("name", "cls"), MECHANISMS)
 def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: type) -> None:
     assert cls.name == name

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.plan import Cells
-from openprior.errors import OptionError
 from openprior.mechanisms.base import Progress
 from openprior.mechanisms.budget import Annealed, Even, Schedule
 from openprior.mechanisms.loop import select_measure_fit
@@ -56,6 +55,8 @@ def run_rounds(
     seen: list[tuple[Marginal, int, float]] = []
     sums = [np.zeros(f.rows.n) for f in factors]
     only = _candidates(factors, how.candidates)
+    if not len(only):
+        return [f.weights for f in factors]  # one distinct row: there is nothing to learn
 
     def propose() -> CellScores:
         for i, factor in enumerate(factors):
@@ -103,12 +104,7 @@ def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray
     if which == "all":
         return np.arange(sum(len(f.cells) for f in factors))
     starts = np.cumsum([0, *(len(f.cells) for f in factors)])
-    found = np.concatenate([f.reachable() + start for f, start in zip(factors, starts, strict=False)])
-    if not len(found):
-        raise OptionError(
-            "no weights on these rows can change any answer: the public table has one distinct row"
-        )
-    return found
+    return np.concatenate([f.reachable() + start for f, start in zip(factors, starts, strict=False)])
 
 
 def _replayed(

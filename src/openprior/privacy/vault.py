@@ -6,7 +6,7 @@ cut out of the tables that include the keys.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,10 @@ Counts = NDArray[np.int64]
 class Vault:
     """The private table as counts."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, *, on_rows: Callable[[int], None] | None = None) -> None:
+        """`on_rows` is called with the number of rows after the first pass, and may refuse the table by raising."""
         self._encoder = encoder
+        self._on_rows = on_rows
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
@@ -64,6 +66,8 @@ class Vault:
         encoder = self._encoder
         limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
         flat, rows = count_batches(limited, encoder.encode, cells)
+        if self._rows is None and self._on_rows is not None:
+            self._on_rows(rows)
         self._counts.update(cells.split(flat))
         self._rows = rows
 
