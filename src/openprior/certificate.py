@@ -49,6 +49,8 @@ class Certificate:
     created: str
     versions: Mapping[str, str]
     events: tuple[Mapping[str, Any], ...] = field(repr=False)
+    remarks: tuple[str, ...] = ()
+    """What the mechanism says of its outcome."""
 
     @property
     def is_private(self) -> bool:
@@ -89,7 +91,7 @@ class Certificate:
                 raise ReleaseError(
                     f"event {number} does not say what it was; the certificate is damaged"
                 ) from None
-            if not 0 <= cost <= rho * (1 + 1e-9):
+            if not (cost >= 0 and abs(cost - rho) <= 1e-9 * rho):
                 raise ReleaseError(f"event {number} costs rho = {cost:.6g} but was charged {rho:.6g}")
             charge = Fraction(float(event.get("charged", rho)))
             if charge < 0 or ("part" not in event and charge != Fraction(rho)):
@@ -107,7 +109,7 @@ class Certificate:
                 )
         if total > Fraction(self.rho):
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, more than {self.rho:.6g}")
-        if float(total) > self.rho_spent * (1 + 1e-12):
+        if abs(float(total) - self.rho_spent) > 1e-12 * self.rho:
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, not {self.rho_spent:.6g}")
         for rho, epsilon in ((self.rho, self.epsilon), (float(total), self.epsilon_spent)):
             if (
@@ -128,7 +130,9 @@ class Certificate:
         try:
             values = json.loads(text)
             values.pop("statement", None)
-            return Certificate(**{**values, "events": tuple(values["events"])})
+            return Certificate(
+                **{**values, "events": tuple(values["events"]), "remarks": tuple(values.get("remarks", ()))}
+            )
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ReleaseError("the certificate cannot be read; it is damaged or not a certificate") from None
 
@@ -200,6 +204,7 @@ def certify(
             **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
         },
         events=tuple(account.events),
+        remarks=tuple(account.remarks),
     )
     made.recheck()
     return made

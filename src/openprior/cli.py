@@ -169,11 +169,40 @@ def release(
     if json:
         facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
         _print_json(
-            {**facts, "rho": c.rho, "rho_spent": c.rho_spent, "noise": c.noise, "statement": c.statement}
+            {
+                **facts,
+                "epsilon_spent": c.epsilon_spent,
+                "rho": c.rho,
+                "rho_spent": c.rho_spent,
+                "mechanism": c.mechanism,
+                "run": c.run,
+                "noise": c.noise,
+                "statement": c.statement,
+                "remarks": list(c.remarks),
+            }
         )
         return
     typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
-    typer.echo(c.statement)
+    for line in (c.statement, *c.remarks):
+        typer.echo(line)
+
+
+@app.command(epilog="Example: openprior check release")
+def check(
+    release: Annotated[Path, typer.Argument(help="A release folder.", readable=False)], json: Json = False
+) -> None:
+    """Recheck a release's certificate: every sensitivity, cost and sum is derived anew. Needs no private data."""
+    import openprior as op
+
+    c = op.open_release(release).certificate
+    c.recheck()
+    if json:
+        _print_json(
+            {"right": True, "events": len(c.events), "statement": c.statement, "remarks": list(c.remarks)}
+        )
+        return
+    for line in (f"right: {len(c.events)} steps rechecked", c.statement, *c.remarks):
+        typer.echo(line)
 
 
 @app.command(epilog="Example: openprior evaluate release --private private.csv")
@@ -280,18 +309,27 @@ def schema_draft(
         Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.", readable=False)
     ],
     bins: Annotated[int, typer.Option(help="Most bins of a number column.")] = 32,
+    person_id: Annotated[
+        str | None, typer.Option(help="The column that says whose row it is; it is not released.")
+    ] = None,
+    max_rows: Annotated[int, typer.Option(help="Most rows a person (Δ), with --person-id.")] = 1,
+    exclude: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
     from openprior.data.schema import Schema
 
     _check_new(out)
-    drafted = Schema.draft(public, bins=bins)
+    drafted = Schema.draft(
+        public, bins=bins, person_id=person_id, max_rows_per_person=max_rows, exclude=exclude or ()
+    )
     drafted.save(out)
     sizes = drafted.domain.sizes()
     if json:
-        _print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash})
+        _print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
+    for note in drafted.notes.values():
+        typer.echo(f"warning: {note}", err=True)
     typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
@@ -314,7 +352,7 @@ def ledger_show(
         share = float(d.committed) / d.rho
         typer.echo(
             f"{d.name}: ε = {d.epsilon:g}, δ = {d.delta:g} (ρ = {d.rho:.6g}); committed {share:.1%}, "
-            f"ρ = {d.remaining:.6g} left"
+            f"ρ = {d.remaining if d.remaining > 1e-12 * d.rho else 0:.6g} left"
         )
         for run in d.runs:
             typer.echo(
@@ -420,6 +458,8 @@ def _mechanism(name: str, options: list[str]) -> Any:
 
 
 def _value(kind: str, key: str, text: str) -> Any:
+    if "None" in kind and text.lower() == "none":
+        return None
     if "tuple" in kind:
         return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
     try:

@@ -95,7 +95,7 @@ def write(made: "Reported", draft: Path, format: str) -> None:
     from openprior.report import render
 
     _write_rows(made.synthetic, draft, format)
-    write_answers(made.model, made.workload, draft / "answers.parquet")
+    write_answers(made.model, made.schema, made.workload, draft / "answers.parquet")
     (draft / "model").mkdir()
     made.model.save(draft / "model")
     made.schema.save(draft / "schema.toml")

@@ -489,3 +489,33 @@ def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:
             mechanism=Greedy(),
         )
     assert reads == []
+
+
+def test_an_interrupt_right_after_a_charge_can_be_resumed(tmp_path: Path) -> None:
+    """The charge is in the ledger but the run does not know it yet: the journal must stay all the same."""
+
+    class Interrupted(Ledger):
+        stop = True
+
+        def charge(self, run: str, seq: int, rho: float, event: Any) -> None:
+            super().charge(run, seq, rho, event)
+            if self.stop:
+                raise KeyboardInterrupt
+
+    ledger = Interrupted(tmp_path / "budget.sqlite")
+    options = {
+        "schema": Schema.from_sizes(SIZES),
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "ledger": ledger,
+        "out": tmp_path / "out",
+        "workload": op.all_marginals(2),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        op.release(some_rows(), some_rows(), **options)
+    assert (tmp_path / "out.journal").exists()
+    ledger.stop = False
+    made = op.release(some_rows(), some_rows(), **options, resume=True)
+    (status,) = ledger.datasets()
+    assert float(status.committed) == pytest.approx(made.certificate.rho)
+    assert len(ledger.events(made.certificate.run)) == len(made.certificate.events)

@@ -17,6 +17,7 @@ from openprior.privacy.units import Relation, Unit
 from openprior.workload import Workload, all_marginals
 from tests.conftest import random_table
 
+pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
 PRIVATE = random_table(SIZES, 800, 1)
 PUBLIC = random_table(SIZES, 300, 2, skew=1.4)

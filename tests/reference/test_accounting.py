@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -236,6 +237,18 @@ def test_an_unknown_event_costs_everything(certificates: dict[str, Certificate])
         dataclasses.replace(certificate, events=(*certificate.events, certificate.events[0])).recheck()
 
 
+def test_a_missing_event_and_too_much_noise_are_seen_too(certificates: dict[str, Certificate]) -> None:
+    certificate = certificates["gaussian"]
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(certificate, events=certificate.events[1:]).recheck()
+    events = [dict(e) for e in certificate.events]
+    for event in events:
+        if "sigma" in event:
+            event["sigma"] = 2 * float(event["sigma"])
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(certificate, events=tuple(events)).recheck()
+
+
 @pytest.mark.parametrize("field", ["rho_spent", "epsilon_spent"])
 def test_a_tampered_sum_is_seen(certificates: dict[str, Certificate], field: str) -> None:
     certificate = certificates["gaussian"]
@@ -269,7 +282,7 @@ def of_parts(*, twice: bool = False) -> Certificate:
         relation=str(unit.relation),
         rows_per_person=1,
         epsilon_spent=curator.epsilon,
-        rho_spent=budget,
+        rho_spent=float(sum(Fraction(float(e.get("charged", e["rho"]))) for e in curator.events)),
         noise="secure",
         mechanism="test",
         options={},

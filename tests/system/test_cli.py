@@ -123,7 +123,7 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     assert answers.column_names == ["age", "sex", "estimate", "standard_error", "low", "high"]
     assert sum(answers["estimate"].to_pylist()) == pytest.approx(ROWS)
     wanted = pq.read_table("out/answers.parquet")
-    assert wanted.column_names == ["marginal", "cell", "estimate", "standard_error", "low", "high"]
+    assert wanted.column_names == ["marginal", "values", "cell", "estimate", "standard_error", "low", "high"]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())
     assert first["noise"] == "secure" and first["epsilon"] == 1 and first["events"]
@@ -174,9 +174,12 @@ def test_json(place: Path) -> None:
         return json.loads(done(*args, "--json"))
 
     drafted = parsed("schema", "draft", "public.csv", "-o", "draft.toml")
-    assert set(drafted) == {"out", "sizes", "hash"} and tuple(drafted["sizes"]) == COLUMNS
+    assert set(drafted) == {"out", "sizes", "hash", "notes"} and tuple(drafted["sizes"]) == COLUMNS
     made = parsed(*release("--ledger", "budget.sqlite"))
-    assert set(made) == {"out", "rows", "epsilon", "delta", "rho", "rho_spent", "noise", "statement"}
+    assert set(made) == {
+        *("out", "rows", "epsilon", "delta", "rho", "rho_spent", "epsilon_spent"),
+        *("mechanism", "run", "noise", "statement", "remarks"),
+    }
     assert (made["out"], made["rows"], made["epsilon"], made["noise"]) == ("out", ROWS, 1.0, "secure")
     assert 0 < made["rho_spent"] <= made["rho"]
     scores = parsed("evaluate", "out", "--private", "private.csv", "--of", "answers", "--report", "r.html")
@@ -193,7 +196,7 @@ def test_json(place: Path) -> None:
 
 
 COMMANDS = (
-    ("release",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
+    ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
     ("ledger", "budget"), ("ledger", "close"),
 )  # fmt: skip
 
@@ -340,3 +343,32 @@ def test_it_speaks_to_any_terminal(place: Path) -> None:
         check=False, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"},
     )  # fmt: skip
     assert ended.returncode == 0 and "survey: \\u03b5 = 1" in ended.stdout, ended.stderr
+
+
+def test_check_rechecks_and_sees_tampering(place: Path) -> None:
+    done(*release())
+    out = done("check", "out")
+    assert (
+        out.startswith("right: ") and "Differentially private with ε = 1" in out and "The guard kept" in out
+    )
+    assert json.loads(done("check", "out", "--json"))["right"] is True
+    path = Path("out/certificate.json")
+    certificate = json.loads(path.read_text(encoding="utf-8"))
+    del certificate["events"][0]
+    path.write_text(json.dumps(certificate), encoding="utf-8")
+    said = say("check", "out")
+    assert said.code == 1 and said.err.startswith("error: the events add up")
+
+
+def test_draft_options(place: Path) -> None:
+    args = ("schema", "draft", "public.csv", "-o", "ids.toml")
+    done(*args, "--person-id", "age", "--max-rows", "3", "--exclude", "sex", "--exclude", "income")
+    drafted = Schema.load("ids.toml")
+    assert (drafted.person_id, drafted.max_rows_per_person) == ("age", 3)
+    assert set(drafted.names) == set(COLUMNS) - {"age", "sex", "income"}
+    said = say("schema", "draft", "public.csv", "-o", "no.toml", "--exclude", "nothing")
+    assert said.code == 1 and "no column 'nothing' to leave out" in said.err and not Path("no.toml").exists()
+
+
+def test_an_option_may_be_none(place: Path) -> None:
+    done(*release("-O", "rounds=None"))

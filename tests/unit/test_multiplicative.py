@@ -7,7 +7,7 @@ import pytest
 
 from openprior.data.domain import Domain
 from openprior.data.encode import Table
-from openprior.errors import MarginalTooLarge, OptionError
+from openprior.errors import MarginalTooLarge, OpenPriorWarning, OptionError
 from openprior.mechanisms.guard import keep_better
 from openprior.mechanisms.mwem import Mwem, enumerate_domain
 from openprior.mechanisms.mwem_pub import MwemPub, per_round_epsilon
@@ -223,3 +223,10 @@ def test_annealed_rounds_are_many_when_much_is_wrong_and_few_when_nothing_is() -
         assert curator.remaining <= 1e-9 * curator.rho
         rhos = [float(e["rho"]) for e in curator.events[:-2]]
         assert rhos == sorted(rhos)
+
+
+def test_the_guards_verdict_and_unmeasured_columns_are_remarked() -> None:
+    curator, _ = fit(PmwPub(rounds=5))
+    assert len(curator.events) == 11
+    with pytest.warns(OpenPriorWarning, match="Not measured, so uniform in every answer and row: c"):
+        fit(Mwem(rounds=2, groups=(("a", "b"),)))

@@ -10,6 +10,7 @@ import pytest
 
 from openprior.data.bins import Datetime, Integer, Real
 from openprior.data.columns import MISSING_TOKENS, Boolean, Categorical, Ordered
+from openprior.data.encode import encode_table
 from openprior.data.hierarchy import Hierarchy
 from openprior.data.schema import Schema
 from openprior.errors import SchemaError, SourceError
@@ -200,18 +201,18 @@ def test_draft_from_text(tmp_path: Path) -> None:
     assert kinds == {
         "id": ("categorical", "string", False),
         "zip": ("categorical", "string", False),
-        "sex": ("integer", "int64", False),
+        "sex": ("integer", "int64", True),
         "msp": ("integer", "int64", True),
-        "age": ("integer", "int64", False),
-        "income": ("real", "double", False),
-        "day": ("datetime", "date32[day]", False),
-        "at": ("datetime", "timestamp[us, tz=UTC]", False),
-        "clock": ("datetime", "time64[us]", False),
-        "flag": ("boolean", "string", False),
-        "const": ("integer", "int64", False),
+        "age": ("integer", "int64", True),
+        "income": ("real", "double", True),
+        "day": ("datetime", "date32[day]", True),
+        "at": ("datetime", "timestamp[us, tz=UTC]", True),
+        "clock": ("datetime", "time64[us]", True),
+        "flag": ("boolean", "string", True),
+        "const": ("integer", "int64", True),
         "void": ("categorical", "string", True),
         "word": ("categorical", "string", True),
-        "ts": ("datetime", "timestamp[us]", False),
+        "ts": ("datetime", "timestamp[us]", True),
     }
     assert schema["msp"].missing_values == (*MISSING_TOKENS, "N")
     assert schema["id"].size == 1001 and schema["id"].other  # the cap, and the rest
@@ -263,13 +264,13 @@ def test_draft_from_arrow_types() -> None:
     assert schema["none"].size == 2
     assert (schema["digits"].kind, schema["digits"].dtype) == ("integer", "string")
     assert schema["zoned"].dtype == "timestamp[ns, tz=Europe/Paris]"
-    assert schema["money"].size == 7
+    assert schema["money"].size == 8
     assert Schema.from_toml(schema.to_toml()) == schema
 
 
 def test_draft_of_tiny_and_empty_tables() -> None:
     one = Schema.draft(pa.table({"a": [1], "b": [0.5], "c": ["x"], "d": [dt.date(2020, 1, 1)], "e": [None]}))
-    assert one.domain.shape == (1, 1, 2, 1, 2)
+    assert one.domain.shape == (2, 2, 2, 2, 2)
     with pytest.raises(SourceError, match="empty"):
         Schema.draft(pa.table({"a": pa.array([], pa.int64())}))
     with pytest.raises(SchemaError, match="several values a row"):
@@ -289,3 +290,35 @@ def test_draft_with_person_id_leaves_it_out() -> None:
 def test_headerless_file_is_recognised() -> None:
     with pytest.raises(SourceError, match="seems to have no header line"):
         Schema.draft(DATA / "adult" / "adult.data")
+
+
+def test_a_value_that_fills_a_bin_gets_one_of_its_own() -> None:
+    gains = np.concatenate([np.zeros(9000, np.int64), np.random.default_rng(0).integers(100, 90_000, 1000)])
+    column = Schema.draft(pa.table({"gain": gains}), bins=8)["gain"]
+    assert column.bins[:2] == (0, 1)
+    assert len(column.bins) <= 9
+    positive = np.histogram(gains[gains > 0], bins=column.bins)[0]
+    assert positive[0] == 0 and positive[1:].min() > 50
+    reals = np.concatenate([np.full(500, 2.5), np.random.default_rng(1).random(500) * 10])
+    real = Schema.draft(pa.table({"x": reals}), bins=8)["x"]
+    inside = [i for i in range(len(real.bins) - 1) if real.bins[i] <= 2.5 < real.bins[i + 1]]
+    alone = (reals >= real.bins[inside[0]]) & (reals < real.bins[inside[0] + 1])
+    assert np.unique(reals[alone]).tolist() == [2.5]
+
+
+def test_a_draft_never_refuses_what_the_public_table_did_not_show() -> None:
+    public = pa.table({"i": [1, 2, 3], "r": [0.1, 0.2, 0.4], "s": ["a", "b", "a"], "t": [True, False, True],
+                       "d": [dt.date(2020, 1, k) for k in (1, 2, 3)]})  # fmt: skip
+    schema = Schema.draft(public)
+    odd = pa.table({"i": [None, 99], "r": [None, -1e9], "s": [None, "zz"], "t": [None, True],
+                    "d": [None, dt.date(1999, 1, 1)]})  # fmt: skip
+    assert encode_table(odd, schema, private=True).n == 2
+
+
+def test_columns_can_be_left_out_of_a_draft() -> None:
+    table = pa.table({"a": [1, 2], "b": [1, 2], "who": [1, 2]})
+    assert Schema.draft(table, exclude=["b"], person_id="who").names == ("a",)
+    with pytest.raises(SchemaError, match="no column 'x' to leave out; it has a, b, who"):
+        Schema.draft(table, exclude=["x"])
+    with pytest.raises(SchemaError, match="no column left"):
+        Schema.draft(table, exclude=["a", "b", "who"])

@@ -4,7 +4,7 @@ One pass counts the distinct values of every column; everything else is decided 
 data may come here: domains, labels and bin edges taken from private data would be released without noise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,7 @@ class _Counts:
 
 
 def draft_columns(
-    public: object, *, bins: int, max_values: int, person_id: str | None
+    public: object, *, bins: int, max_values: int, person_id: str | None, exclude: Sequence[str] = ()
 ) -> tuple[tuple[Column, ...], dict[str, str]]:
     """The columns, and remarks on those that a person should look at."""
     if bins < 1 or max_values < 1:
@@ -71,7 +71,14 @@ def draft_columns(
         raise SchemaError(
             f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
         )
-    names = [name for name in source.columns if name != person_id]
+    for name in exclude:
+        if name not in source.columns:
+            raise SchemaError(
+                f"{source.name} has no column '{name}' to leave out; it has {', '.join(source.columns)}"
+            )
+    names = [name for name in source.columns if name != person_id and name not in exclude]
+    if not names:
+        raise SchemaError(f"{source.name} has no column left to draft; leave fewer out")
     parts: dict[str, list[pa.Table]] = {name: [] for name in names}
     types: dict[str, pa.DataType] = {}
     for batch in source.batches(names):
@@ -98,9 +105,9 @@ def draft_columns(
         dtype = None if source.is_text else str(types[name])
         columns.append(_draft(name, table, types[name], dtype, options))
         distinct, rows = len(table), pc.sum(table["count"]).as_py()
-        if distinct == rows > _IDENTIFIER_ROWS and isinstance(columns[-1], Categorical | Integer):
+        if rows > _IDENTIFIER_ROWS and 2 * distinct > rows and isinstance(columns[-1], Categorical | Integer):
             notes[name] = (
-                f"'{name}' looks like an identifier (all values differ); drop it or make it the person_id"
+                f"'{name}' looks like an identifier (most values differ); drop it or make it the person_id"
             )
     return tuple(columns), notes
 
@@ -142,7 +149,7 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
     if not len(found.values):
         return _nothing(found)
     if pa.types.is_boolean(kind):
-        return Boolean(name=name, missing=found.missing)
+        return Boolean(name=name, missing=True)
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
         return _datetime(found, found.dtype, options)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -182,7 +189,7 @@ def _guess(found: _Counts, dtype: str | None, options: _Options) -> Column:
         return _nothing(found)
     spelled = sorted(words.to_pylist(), key=str.lower) if len(words) == 2 else []
     if tuple(word.lower() for word in spelled) in _TRUTHS:
-        return Boolean(name=found.name, values=tuple(spelled), dtype=found.dtype, missing=found.missing)
+        return Boolean(name=found.name, values=tuple(spelled), dtype=found.dtype, missing=True)
     if _all(words, _WHOLE):
         return _number(found, numbers(words).values, dtype or "int64", options)
     if _all(words, _PLAIN_NUMBER):
@@ -233,7 +240,7 @@ def _number(
         )
     common: dict[str, Any] = {
         "name": found.name,
-        "missing": found.missing,
+        "missing": True,  # the private table may lack values that the public one has: a draft must not refuse it
         "out_of_domain": "clip",
         "dtype": dtype,
     }
@@ -262,9 +269,7 @@ def _datetime(found: _Counts, meant: str, options: _Options, dtype: str | None =
         ticks, counts = np.append(ticks, ticks.max() + (1 if room else -1)), np.append(counts, 0)
     edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False)
     bins = tuple(moment_of(int(edge) * step, arrow) for edge in edges)
-    return Datetime(
-        name=found.name, missing=found.missing, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow)
-    )
+    return Datetime(name=found.name, missing=True, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow))
 
 
 def _all(words: pa.Array, pattern: str) -> bool:

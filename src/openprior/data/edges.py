@@ -34,16 +34,28 @@ def quantile_edges(
 ) -> list[int] | list[float]:
     """At most `bins` bins over distinct values with counts; at least two values are needed."""
     order = np.argsort(values)
-    values, share = values[order], np.cumsum(counts[order]) / counts.sum()
+    values, counts = values[order], counts[order]
     low, high = values[0].item(), values[-1].item()
-    # The edge is the first value above the quantile: a value that fills whole bins then starts just one.
-    places = np.searchsorted(share, np.arange(1, bins) / bins, side="right")
-    inner = np.unique(values[np.minimum(places, len(values) - 1)])
+    # A value that would fill a bin by itself (zero incomes, say) gets one of its own.
+    heavy = np.flatnonzero(counts * bins >= counts.sum())
+    heavy = heavy[: bins // 2]
+    after = values[heavy] + 1 if whole else values[np.minimum(heavy + 1, len(values) - 1)]
+    own = np.concatenate([values[heavy], after])
+    light = np.ones(len(values), np.bool_)
+    light[heavy] = False
+    wanted = max(bins - len(np.unique(own[(own > low) & (own < high)])), 1)
+    share = np.cumsum(counts * light) / max((counts * light).sum(), 1)
+    places = np.searchsorted(share, np.arange(1, wanted) / wanted, side="right")
+    inner = np.unique(np.concatenate([values[np.minimum(places, len(values) - 1)], own]))
     inner = inner[(inner > low) & (inner < high)]
     edges = np.concatenate([[low], inner, [high]])
     with np.errstate(over="ignore"):
         gaps = np.diff(edges) if nice else np.zeros(len(edges) - 1)
-    rounded = [_nice(edge, min(a, b)) for edge, a, b in zip(inner.tolist(), gaps[:-1], gaps[1:], strict=True)]
+    exact = set(own.tolist())
+    rounded = [
+        edge if edge in exact else _nice(edge, min(a, b))
+        for edge, a, b in zip(inner.tolist(), gaps[:-1], gaps[1:], strict=True)
+    ]
     if whole:
         ends = sorted({round(edge) for edge in rounded})
         return [int(low), *(e for e in ends if low < e < high), int(high)]

@@ -36,8 +36,7 @@ class Encoder:
             what += f" '{source.name}'"
         self.what = what
         schema.check_columns(source.columns, what, list_columns=self._show, person_id=private)
-        # A public table needs no limit, but where it has the id it is limited like the private one.
-        self._person_id = schema.person_id if schema.person_id in source.columns else None
+        self._person_id = schema.person_id if private else None  # a public table needs no limit
         self.columns_read: tuple[str, ...] = schema.names + (
             (self._person_id,) if self._person_id is not None else ()
         )

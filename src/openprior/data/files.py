@@ -76,7 +76,10 @@ class _Csv:
                 lines: list[str] = []
                 next(csv.reader(_lines(file, lines), strict=True))
         except UnicodeDecodeError:
-            problem = f"the header of {path} is not UTF-8; convert the file to UTF-8"
+            problem = (
+                f"the header of {path} is not UTF-8 text; if the file is compressed or of another format, unpack it or "
+                "rename it, else convert it to UTF-8"
+            )
         except (csv.Error, StopIteration):
             problem = f"{path} has no header line that can be read; add one with the column names"
         except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -164,11 +164,14 @@ class Schema:
         max_values: int = 1000,
         person_id: str | None = None,
         max_rows_per_person: int = 1,
+        exclude: Sequence[str] = (),
     ) -> "Schema":
         """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels a column."""
         from openprior.data.draft import draft_columns
 
-        columns, notes = draft_columns(public, bins=bins, max_values=max_values, person_id=person_id)
+        columns, notes = draft_columns(
+            public, bins=bins, max_values=max_values, person_id=person_id, exclude=exclude
+        )
         return cls(columns, person_id, max_rows_per_person, notes=notes)
 
     @classmethod

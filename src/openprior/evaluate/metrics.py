@@ -17,7 +17,7 @@ from openprior.counting.local import count_table
 from openprior.data.encode import Table, encode_table
 from openprior.data.schema import Schema
 from openprior.errors import OptionError, ReleaseError
-from openprior.release import Release
+from openprior.release import Release, open_release
 from openprior.report import render
 from openprior.workload import Marginal, Workload, all_marginals
 
@@ -48,6 +48,8 @@ def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schem
     """See `openprior.evaluate`."""
     if of not in ("synthetic", "answers"):
         raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
+        release = open_release(release)
     made = release if isinstance(release, Release) else None
     if made is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")

@@ -6,6 +6,7 @@ as if the groups were independent).
 """
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from openprior.data.domain import Domain
 from openprior.data.encode import Table, dtype_for
-from openprior.errors import MarginalTooLarge
+from openprior.errors import MarginalTooLarge, OpenPriorWarning
 from openprior.mechanisms.base import Progress, check, known_total, one_of, option, register
 from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds, spread
 from openprior.models.base import Model
@@ -31,7 +32,7 @@ class Mwem:
 
     name: ClassVar[str]
     good_for: ClassVar[str] = (
-        "small domains (up to millions of cells), or none but disjoint groups; no public table"
+        "small domains (up to millions of cells) or small groups of columns learnt apart; needs no public table"
     )
     needs_public: ClassVar[bool] = False
 
@@ -80,6 +81,13 @@ class Mwem:
         learnt = run_rounds(
             curator, factors, total, spread(curator.remaining, self.rounds), how, rng, progress
         )
+        left_out = [a for a in domain if not any(a in g for g in groups)]
+        if left_out:
+            said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
+            curator.remark(said)
+            warnings.warn(
+                f"{said} Name them in the workload or in a group, or drop them", OpenPriorWarning, 2
+            )
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 

@@ -28,6 +28,10 @@ from openprior.workload import Workload
 __all__ = ["PmwPub"]
 
 STARTS = ("public", "uniform")
+_VERDICTS = (
+    "The guard kept what was learnt from the private table.",
+    "The guard kept the start: learning did not seem to bring the answers closer to the private table.",
+)
 
 
 @register("pmw-pub")
@@ -93,4 +97,6 @@ class PmwPub:
         if not kept:
             return candidates[0]
         answers = [candidates[0].answers(workload.marginals), weights.cells.split(before * total)]
-        return candidates[keep_better(curator, answers, workload, curator.remaining)]
+        chosen = keep_better(curator, answers, workload, curator.remaining)
+        curator.remark(_VERDICTS[chosen])
+        return candidates[chosen]

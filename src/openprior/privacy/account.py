@@ -38,6 +38,7 @@ class Account:
         self.limit, self.spent = Fraction(rho), Fraction(0)
         self.epsilon, self.delta = epsilon, delta
         self.events: list[Event] = []
+        self.remarks: list[str] = []
         self._partitions = 0
         self.lock = threading.RLock()
         self.run = run

@@ -107,6 +107,10 @@ class Curator:
         """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""
         self.__vault.announce(marginals)
 
+    def remark(self, text: str) -> None:
+        """Something about the outcome that whoever reads the certificate should know; from released things only."""
+        self.__purse.account.remarks.append(text)
+
     # The verbs.
 
     def measure(self, marginal: Iterable[str], rho: float, *, noise: str = "gaussian") -> Measurement:

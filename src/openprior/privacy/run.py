@@ -52,7 +52,7 @@ def open_run(
     try:
         yield account, public_seed, noise
     except BaseException as error:
-        if out is not None and (account.events or resume):
+        if out is not None and (resume or _has_charges(book, run)):
             journal.close()
             if isinstance(error, OpenPriorError):
                 error.add_note("the run can be continued without paying again: repeat it with --resume")
@@ -64,6 +64,14 @@ def open_run(
         raise
     book.close(run)
     journal.remove()
+
+
+def _has_charges(book: Ledger, run: str) -> bool:
+    """Asks the ledger, not the account: an interrupt may come between the two. Where it cannot tell, yes."""
+    try:
+        return book.spent(run) > 0
+    except LedgerError:
+        return True
 
 
 def _begin(
