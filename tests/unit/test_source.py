@@ -203,3 +203,11 @@ def test_parquet_reads_text_as_dictionaries_and_projects(tmp_path: Path) -> None
     batches = list(open_source(path).batches(["s"]))
     assert len(batches) == 4 and pa.types.is_dictionary(batches[0].column(0).type)
     assert batches[0].schema.names == ["s"]
+
+
+def test_a_named_pandas_index_is_a_column() -> None:
+    frame = pd.DataFrame({"g": ["a", "b"], "x": [1, 2]})
+    assert set(open_source(frame.set_index("g")).columns) == {"g", "x"}
+    assert open_source(frame).columns == ("g", "x")
+    twice = frame.set_index(pd.Index([5, 6], name="x"))
+    assert open_source(twice).columns == ("g", "x")

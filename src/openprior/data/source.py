@@ -67,6 +67,7 @@ def open_source(data: object) -> Source:
     library = type(data).__module__.partition(".")[0].lstrip("_")
     frame: Any = data
     if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
+        frame = _with_index(frame)
         return _Passes([str(c) for c in frame.columns], _pandas_pass(frame))
     if library == "polars" and hasattr(data, "collect_schema"):
         return _Passes(frame.collect_schema().names(), _polars_pass(frame))
@@ -194,6 +195,12 @@ def _duckdb_pass(relation: Any) -> Pass:
         return reader
 
     return one_pass
+
+
+def _with_index(frame: Any) -> Any:
+    """An index that has a name is a column like any other."""
+    names = [n for n in frame.index.names if n is not None]
+    return frame.reset_index(level=names) if names and not set(names) & set(frame.columns) else frame
 
 
 def _pandas_pass(frame: Any) -> Pass:
