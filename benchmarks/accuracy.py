@@ -56,7 +56,8 @@ def main() -> None:
         "# Workload error on real pairs",
         "",
         f"Mean L1 error a marginal ± standard error over {len(SEEDS)} seeds; δ = {DELTA:g}; replace-one. *Model*: the "
-        "model's answers; *rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`.",
+        "model's answers; *rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`."
+        " Seconds are of whatever else the machine was doing, too.",
         "",
         "| pair | method | ε | model | rows | max | seconds a run |",
         "|---|---|---|---|---|---|---|",
