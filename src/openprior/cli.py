@@ -4,21 +4,19 @@ Results go to stdout (with --json as one JSON document), progress and warnings t
 1 an error that is explained in one line, 2 wrong usage.
 """
 
-import contextlib
 import io
-import json as jsonlib
 import sys
-import traceback
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
+from openprior import arguments
 from openprior.errors import OpenPriorError, OpenPriorWarning, OptionError
+from openprior.terminal import one_line, print_json, show_bug, show_warning, stoppable
+from openprior.terminal import progress as progress_bar
 
 __all__ = ["app", "main"]
 
@@ -62,8 +60,8 @@ def options(
 def main() -> None:
     """Entry point: our errors become one line and exit code 1."""
     warnings.simplefilter("default", OpenPriorWarning)
-    warnings.showwarning = _show_warning
-    sys.excepthook = _show_bug
+    warnings.showwarning = show_warning
+    sys.excepthook = show_bug
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # ε must not break a terminal that lacks it
@@ -71,31 +69,10 @@ def main() -> None:
         # Not app(): that would put Typer's own excepthook in place of ours.
         get_command(app)()
     except OpenPriorError as error:
-        typer.echo(f"error: {_one_line(str(error))}", err=True)
+        typer.echo(f"error: {one_line(str(error))}", err=True)
         for note in getattr(error, "__notes__", []):
-            typer.echo(f"  {_one_line(note)}", err=True)
+            typer.echo(f"  {one_line(note)}", err=True)
         sys.exit(1)
-
-
-def _one_line(text: str) -> str:
-    """Names of columns and files may hold anything, line breaks too."""
-    return " ".join(text.split())
-
-
-def _show_warning(
-    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
-    if issubclass(category, OpenPriorWarning):
-        typer.echo(f"warning: {_one_line(str(message))}", err=True)
-
-
-def _show_bug(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """A bug: where it is, but not what it says, because the words of other libraries may quote a private row."""
-    for line in traceback.format_tb(where):
-        typer.echo(line, err=True, nl=False)
-    typer.echo(
-        f"error: a bug in openprior ({kind.__name__}); please report it with the lines above", err=True
-    )
 
 
 @app.command(
@@ -146,15 +123,15 @@ def release(
     from openprior.data.schema import Schema
     from openprior.privacy.ledger import Ledger
 
-    with _stoppable(out), _progress("releasing") as progress:
+    with stoppable(out), progress_bar("releasing") as progress:
         made = op.release(
             private,
             public,
             schema=None if schema is None else Schema.load(schema),
-            workload=_workload(workload),
+            workload=arguments.workload(workload),
             epsilon=epsilon,
             delta=delta,
-            mechanism=_mechanism(mechanism, option or []),
+            mechanism=arguments.mechanism(mechanism, option or []),
             ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
             out=out,
             seed=insecure_seed,
@@ -168,7 +145,7 @@ def release(
     c = made.certificate
     if json:
         facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
-        _print_json(
+        print_json(
             {
                 **facts,
                 "epsilon_spent": c.epsilon_spent,
@@ -197,7 +174,7 @@ def check(
     c = op.open_release(release).certificate
     c.recheck()
     if json:
-        _print_json(
+        print_json(
             {"right": True, "events": len(c.events), "statement": c.statement, "remarks": list(c.remarks)}
         )
         return
@@ -226,13 +203,15 @@ def evaluate(
     from openprior.evaluate.metrics import write_report
 
     made = op.open_release(release)
-    found = op.evaluate(made, private, workload=None if workload is None else _workload(workload), of=of)
+    found = op.evaluate(
+        made, private, workload=None if workload is None else arguments.workload(workload), of=of
+    )
     # Beside the release folder, not in it: what is published must not carry private figures.
     place = report or release.resolve().with_name(release.resolve().name + ".evaluation") / "report.html"
     write_report(made, found, private, place)
     facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     if json:
-        _print_json({"notice": found.notice, "of": of, **facts, "report": str(place)})
+        print_json({"notice": found.notice, "of": of, **facts, "report": str(place)})
         return
     typer.echo(found.notice)
     for name, value in facts.items():
@@ -256,7 +235,7 @@ def mechanisms(json: Json = False) -> None:
         for name, cls in op.mechanisms().items()
     }
     if json:
-        _print_json(found)
+        print_json(found)
         return
     for name, facts in found.items():
         typer.echo(f"{name}: {facts['good_for']}")
@@ -275,10 +254,10 @@ def demo(
     from openprior.demo import run_demo
 
     _check_new(out)
-    with _stoppable(out), _progress("demo") as progress:
+    with stoppable(out), progress_bar("demo") as progress:
         found = run_demo(out, epsilon=epsilon, rows=rows, progress=progress)
     if json:
-        _print_json(found)
+        print_json(found)
         return
     from rich.console import Console
     from rich.table import Table
@@ -326,7 +305,7 @@ def schema_draft(
     drafted.save(out)
     sizes = drafted.domain.sizes()
     if json:
-        _print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
+        print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
     for note in drafted.notes.values():
         typer.echo(f"warning: {note}", err=True)
@@ -344,7 +323,7 @@ def ledger_show(
     """What each dataset's budget is, what is spent and what is left."""
     found = _ledger(path, ledger_timeout).datasets()
     if json:
-        _print_json([_status(d) for d in found])
+        print_json([_status(d) for d in found])
         return
     if not found:
         typer.echo(f"{path} is empty: no dataset has a budget yet")
@@ -417,96 +396,6 @@ def _status(d: Any) -> dict[str, Any]:
     ]
     facts = {"dataset": d.name, "epsilon": d.epsilon, "delta": d.delta, "rho": d.rho}
     return {**facts, "committed": float(d.committed), "remaining": d.remaining, "runs": runs}
-
-
-def _workload(text: str) -> Any:
-    from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
-
-    kind, *rest = text.split(":")
-    try:
-        if kind.isdigit() and not rest:
-            return all_marginals(int(kind))
-        if kind == "random":
-            k, count, seed = rest
-            return random_marginals(int(k), int(count), int(seed))
-        if kind == "target":
-            *name, k = rest
-            return target_marginals(":".join(name), int(k))
-    except ValueError:
-        raise OptionError(f"workload '{text}' is not understood; see 'openprior release --help'") from None
-    return Workload([[a.strip() for a in m.split(",")] for m in text.split(";") if m.strip()])
-
-
-def _mechanism(name: str, options: list[str]) -> Any:
-    import dataclasses
-
-    import openprior as op
-
-    known = op.mechanisms()
-    if name not in known:
-        raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
-    fields = {f.name: f for f in dataclasses.fields(known[name])}
-    values: dict[str, Any] = {}
-    for text in options:
-        key, sign, value = text.partition("=")
-        if key not in fields:
-            raise OptionError(f"option '{key}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
-        if not sign:
-            raise OptionError(f"option '{key}' has no value; write -O {key}=VALUE")
-        values[key] = _value(str(fields[key].type), key, value)
-    return known[name](**values)
-
-
-def _value(kind: str, key: str, text: str) -> Any:
-    if "None" in kind and text.lower() == "none":
-        return None
-    if "tuple" in kind:
-        return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
-    try:
-        if "bool" in kind:
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-                text.lower()
-            ]
-        if "int" in kind:
-            return int(text)
-        return float(text) if "float" in kind else text
-    except (ValueError, KeyError):
-        wanted = "true or false" if "bool" in kind else "a whole number" if "int" in kind else "a number"
-        raise OptionError(f"option {key} = '{text}' is not understood; it must be {wanted}") from None
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(jsonlib.dumps(value, ensure_ascii=False, indent=1, default=str))
-
-
-@contextlib.contextmanager
-def _stoppable(out: Path) -> Iterator[None]:
-    """Ctrl-C ends with a line that says whether the run can go on, and the shell's exit code for it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = out.absolute().with_name(out.absolute().name + ".journal").exists()
-        then = "continue it without paying again with --resume" if kept else "nothing was written"
-        typer.echo(f"stopped; {then}", err=True)
-        raise typer.Exit(130) from None
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator[Any]:
-    """A progress bar on stderr when someone is watching; silence otherwise."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def step(done: int, of: int, what: str) -> None:
-            bar.update(task, completed=done, total=of, description=what)
-
-        yield step
 
 
 if __name__ == "__main__":

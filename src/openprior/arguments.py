@@ -1,0 +1,64 @@
+"""What words on the command line mean: workloads, mechanisms and their options."""
+
+import dataclasses
+from typing import Any
+
+from openprior.errors import OptionError
+
+__all__ = ["mechanism", "workload"]
+
+
+def workload(text: str) -> Any:
+    """A workload plan: '3', 'random:3:512:7', 'target:COL:3' or 'age,sex;age,income'."""
+    from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
+
+    kind, *rest = text.split(":")
+    try:
+        if kind.isdigit() and not rest:
+            return all_marginals(int(kind))
+        if kind == "random":
+            k, count, seed = rest
+            return random_marginals(int(k), int(count), int(seed))
+        if kind == "target":
+            *name, k = rest
+            return target_marginals(":".join(name), int(k))
+    except ValueError:
+        raise OptionError(f"workload '{text}' is not understood; see 'openprior release --help'") from None
+    return Workload([[a.strip() for a in m.split(",")] for m in text.split(";") if m.strip()])
+
+
+def mechanism(name: str, options: list[str]) -> Any:
+    """A mechanism by name, with options given as name=value."""
+    from openprior.mechanisms import mechanisms
+
+    known = mechanisms()
+    if name not in known:
+        raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
+    fields = {f.name: f for f in dataclasses.fields(known[name])}
+    values: dict[str, Any] = {}
+    for text in options:
+        key, sign, value = text.partition("=")
+        if key not in fields:
+            raise OptionError(f"option '{key}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
+        if not sign:
+            raise OptionError(f"option '{key}' has no value; write -O {key}=VALUE")
+        values[key] = _value(str(fields[key].type), key, value)
+    return known[name](**values)
+
+
+def _value(kind: str, key: str, text: str) -> Any:
+    if "None" in kind and text.lower() == "none":
+        return None
+    if "tuple" in kind:
+        return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
+    try:
+        if "bool" in kind:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        if "int" in kind:
+            return int(text)
+        return float(text) if "float" in kind else text
+    except (ValueError, KeyError):
+        wanted = "true or false" if "bool" in kind else "a whole number" if "int" in kind else "a number"
+        raise OptionError(f"option {key} = '{text}' is not understood; it must be {wanted}") from None

@@ -1,0 +1,73 @@
+"""What a person sees in the terminal: JSON, progress, one-line warnings, and bugs that quote nothing private."""
+
+import contextlib
+import json
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import typer
+
+from openprior.errors import OpenPriorWarning
+
+__all__ = ["one_line", "print_json", "progress", "show_bug", "show_warning", "stoppable"]
+
+
+def one_line(text: str) -> str:
+    """Names of columns and files may hold anything, line breaks too."""
+    return " ".join(text.split())
+
+
+def show_warning(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Ours in one line on stderr; those of other libraries are not for the user."""
+    if issubclass(category, OpenPriorWarning):
+        typer.echo(f"warning: {one_line(str(message))}", err=True)
+
+
+def show_bug(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """A bug: where it is, but not what it says, because the words of other libraries may quote a private row."""
+    for line in traceback.format_tb(where):
+        typer.echo(line, err=True, nl=False)
+    typer.echo(
+        f"error: a bug in openprior ({kind.__name__}); please report it with the lines above", err=True
+    )
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=str))
+
+
+@contextlib.contextmanager
+def stoppable(out: Path) -> Iterator[None]:
+    """Ctrl-C ends with a line that says whether the run can go on, and the shell's exit code for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = out.absolute().with_name(out.absolute().name + ".journal").exists()
+        then = "continue it without paying again with --resume" if kept else "nothing was written"
+        typer.echo(f"stopped; {then}", err=True)
+        raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def progress(title: str) -> Iterator[Any]:
+    """A progress bar on stderr when someone is watching; silence otherwise."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def step(done: int, of: int, what: str) -> None:
+            bar.update(task, completed=done, total=of, description=what)
+
+        yield step
