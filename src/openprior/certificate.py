@@ -1,7 +1,7 @@
 """The proof of what a release cost: relation, ε, δ, ρ, and every event with the numbers it was calibrated with.
 
-A certificate can be rechecked by anyone who has it: `recheck` derives every event's cost from its own parameters,
-adds them up and converts; it needs no data and trusts no sum that is written there.
+A certificate can be rechecked by anyone who has it: `recheck` derives every event's sensitivity from the relation and
+Δ, its cost from that and the noise, adds the costs up and converts; it needs no data and trusts no sum written there.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 from openprior.errors import ReleaseError
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import epsilon_from_rho
+from openprior.privacy.calibrate import epsilon_from_rho, gaussian_rho
 from openprior.privacy.mixture import mixture_steps
 from openprior.privacy.run import Budget
 from openprior.privacy.units import Relation, Unit
@@ -155,7 +155,7 @@ def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
     l1, l2_squared = _sensitivity(event, unit)
     if kind.endswith("gaussian"):
         right = event["l2_squared"] == l2_squared and float(event["sigma"]) > 0
-        return l2_squared / (2 * float(event["sigma"]) ** 2) if right else math.inf
+        return gaussian_rho(l2_squared, float(event["sigma"])) if right else math.inf
     if kind.endswith("laplace"):
         right = event["l1"] == l1 and float(event["scale"]) > 0
         return (l1 / float(event["scale"])) ** 2 / 2 if right else math.inf

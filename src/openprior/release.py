@@ -148,12 +148,11 @@ def release(
         if resumable is not None:
             sweep(resumable)
         vault = Vault(encoder, on_rows=partial(_check_rows, delta=delta) if unit.n_is_public else None)
-        vault.announce(work.marginals)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
+        curator.announce(work.marginals)
         if not unit.n_is_public:
-            # Where n is public, a mechanism asks for it first, and a table that does not fit the schema is found out
-            # before anything is charged. Here the first look would be the first charge: so look once before.
-            _ = vault.rows
+            # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
+            curator.look_ahead()
         made = _make(curator, chosen, public_table, public_source, schema, work, public_seed, progress)
         result = Release(
             synthetic=made[1],

@@ -6,7 +6,6 @@ The private table carries a word and a number that must not turn up in anything 
 
 import contextlib
 import errno
-import io
 import os
 import subprocess
 import sys
@@ -20,9 +19,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from openprior import Schema, cli, open_release
+from openprior import Schema, open_release
 from openprior.data.simulate import demo_surveys
 from openprior.privacy.ledger import Ledger
+from tests.console import Said, say
 
 SECRET, NUMBER = "zqxsecret", "7731977"
 ROWS = [("a", 5), ("b", 20), ("a", 70), ("b", 5), ("a", 20), ("a", 20), ("b", 99), ("a", 0)] * 5
@@ -39,29 +39,6 @@ high = 99
 bins = [0, 18, 65, 99]
 """
 LEDGER = "budget.sqlite"
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int | str | None
-    out: str
-    err: str
-
-
-def say(*args: str) -> Said:
-    """The command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    code: int | str | None = 0
-    kept, sys.argv = sys.argv, ["openprior", *args]
-    hook = sys.excepthook
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            cli.main()
-    except SystemExit as end:
-        code = end.code
-    finally:
-        sys.argv, sys.excepthook = kept, hook
-    return Said(code, out.getvalue(), err.getvalue())
 
 
 def run(*args: str, limit: int | None = None) -> Said:

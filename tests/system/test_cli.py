@@ -1,16 +1,14 @@
 """The command line from end to end on small simulated surveys: what it writes, what it prints, what it survives."""
 
-import contextlib
 import csv
 import gzip
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pytest
 from openprior import Schema, cli, open_release
 from openprior.data.simulate import demo_surveys
 from openprior.privacy.ledger import Ledger
+from tests.console import say
 
 ROWS = 300
 COLUMNS = ("region", "age", "sex", "children", "income", "moved_in", "chronic")
@@ -29,28 +28,6 @@ FILES = {
     "synthetic.parquet", "answers.parquet", "model", "certificate.json", "report.html", "schema.toml", "workload.json"
 }  # fmt: skip
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int | str | None
-    out: str
-    err: str
-
-
-def say(*args: str) -> Said:
-    """The command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    code: int | str | None = 0
-    kept, hook, sys.argv = sys.argv, sys.excepthook, ["openprior", *args]
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            cli.main()
-    except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.argv, sys.excepthook = kept, hook
-    return Said(code, out.getvalue(), err.getvalue())
 
 
 def done(*args: str) -> str:

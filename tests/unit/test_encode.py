@@ -244,7 +244,7 @@ def test_limit_in_the_encoder() -> None:
             encode_table(table.set_column(1, "pid", missing), schema, private=True)
 
 
-def test_table_unique_take_concat_and_repr() -> None:
+def test_table_unique_take_and_repr() -> None:
     rng = np.random.default_rng(3)
     domain = Domain({f"c{i}": 2 + i * 90 for i in range(12)})  # needs two words
     table = Table(domain, tuple(rng.integers(0, 2, 500) for _ in range(12)))
@@ -253,11 +253,8 @@ def test_table_unique_take_concat_and_repr() -> None:
     expected = frame.value_counts().sort_index()
     assert counts.tolist() == expected.tolist()
     assert list(zip(*(c.tolist() for c in distinct.columns), strict=True)) == expected.index.to_list()
-    both = Table.concat([table, table.take(np.arange(3))])
-    assert both.n == 503 and "50" not in repr(both)
+    assert "50" not in repr(table)
     assert table.take(np.zeros(500, bool)).unique()[0].n == 0
-    with pytest.raises(EncodeError, match="different domains"):
-        Table.concat([table, Table(Domain({"a": 2}), (np.array([1]),))])
     with pytest.raises(EncodeError, match=r"'a' has codes outside 0\.\.1"):
         Table(Domain({"a": 2}), (np.array([2]),))
     with pytest.raises(EncodeError, match="as long as the others"):
@@ -295,10 +292,6 @@ def test_decoding_draws_public_values_and_restores_types() -> None:
     assert set(out["word"].to_pylist()) == {"a", "other", None}
     again = encode_table(out, SCHEMA)
     assert all((a == b).all() for a, b in zip(many.columns, again.columns, strict=True))
-    copy = Decoder.from_bytes(decoder.to_bytes())
-    assert copy.decode(many, np.random.default_rng(1)).equals(out)
-    with pytest.raises(SchemaError, match="no decoder"):
-        Decoder.from_bytes(b"hello")
     with pytest.raises(EncodeError, match="another domain"):
         decoder.decode(Table(Domain({"a": 1}), (np.array([0]),)), np.random.default_rng(1))
 
@@ -312,7 +305,7 @@ def test_decoding_without_public_values_is_uniform_within_bin_and_bounds() -> No
     income = out["income"].to_numpy()
     assert income.min() >= 10 and income.max() < 100 and abs(income.mean() - 55) < 2
     assert set(out["day"].to_pylist()) == {dt.date(2018, 1, d) for d in range(4, 32)}
-    assert decoder.labels("age") == ["[20, 30)", "[30, 50]", "missing"]
+    assert SCHEMA["age"].labels == ("[20, 30)", "[30, 50]", "missing")
 
 
 def test_reservoir_is_uniform_over_batches() -> None:

@@ -4,8 +4,6 @@ A code says only which bin; the value inside it is drawn from up to 256 public v
 where there are none. That uses no private data: decoding is post-processing of the codes.
 """
 
-import io
-import zipfile
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from openprior.data.lookup import Coder, column_numbers, rounded
 from openprior.data.schema import Schema
 from openprior.data.source import open_source
 from openprior.data.table import Table
-from openprior.errors import EncodeError, SchemaError
+from openprior.errors import EncodeError
 
 __all__ = ["Decoder"]
 
@@ -48,10 +46,6 @@ class Decoder:
             for name, reservoir in reservoirs.items():
                 reservoir.add(batch.column(name))
         return cls(schema, {name: reservoir.pool() for name, reservoir in reservoirs.items()})
-
-    def labels(self, column: str) -> list[str]:
-        """A readable label for each code."""
-        return list(self.schema[column].labels)
 
     def decode(self, table: Table, rng: np.random.Generator) -> pa.Table:
         """The table with labels and types; missing becomes null, `other` the text "other" or null."""
@@ -95,31 +89,6 @@ class Decoder:
             values[has] = pool[pick[has]]
         inside: Values = np.clip(_as_stored(column, values), first[codes], last[codes])
         return inside
-
-    def to_bytes(self) -> bytes:
-        """Everything needed to decode again, as an NPZ file without pickles."""
-        arrays: dict[str, Any] = {"schema": np.frombuffer(self.schema.to_toml().encode(), np.uint8)}
-        for position, name in enumerate(self.schema.names):
-            if name in self._pools:
-                arrays[f"values{position}"], arrays[f"offsets{position}"] = self._pools[name]
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        return buffer.getvalue()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Decoder":
-        """What `to_bytes` wrote."""
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                schema = Schema.from_toml(arrays["schema"].tobytes().decode())
-                pools = {
-                    name: (arrays[f"values{i}"], arrays[f"offsets{i}"])
-                    for i, name in enumerate(schema.names)
-                    if f"values{i}" in arrays
-                }
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
-            raise SchemaError("these bytes are no decoder; save it again") from None
-        return cls(schema, pools)
 
 
 class _Reservoir:

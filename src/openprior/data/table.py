@@ -9,7 +9,6 @@ and is bound by memory.
 ([[0, 1], [2, 0]], [2, 1])
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,15 +95,3 @@ class Table:
                 words.append(column.astype(np.uint64))
                 room = 2**64 // size
         return words
-
-    @staticmethod
-    def concat(tables: Sequence["Table"]) -> "Table":
-        """The rows of several tables over one domain, one after another."""
-        if not tables:
-            raise EncodeError("no tables to put together; give at least one")
-        domain = tables[0].domain
-        if any(table.domain != domain for table in tables):
-            raise EncodeError("tables over different domains; encode them with one schema")
-        return Table(
-            domain, tuple(np.concatenate(parts) for parts in zip(*(t.columns for t in tables), strict=True))
-        )

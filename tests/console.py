@@ -1,0 +1,34 @@
+"""The command line in this process, for tests."""
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+
+from openprior import cli
+
+__all__ = ["Said", "say"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended and what it printed."""
+
+    code: int | str | None
+    out: str
+    err: str
+
+
+def say(*args: str) -> Said:
+    """Run a command."""
+    out, err = io.StringIO(), io.StringIO()
+    code: int | str | None = 0
+    kept, hook, sys.argv = sys.argv, sys.excepthook, ["openprior", *args]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv, sys.excepthook = kept, hook
+    return Said(code, out.getvalue(), err.getvalue())
