@@ -2,7 +2,7 @@
 
 >>> import openprior as op
 >>> sorted(op.mechanisms())
-['mwem', 'mwem-pub', 'pmw-pub', 'public']
+['aim', 'jam-pgm', 'mst', 'mwem', 'mwem-pub', 'pmw-pub', 'public']
 """
 
 import importlib
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from openprior.data.schema import Schema
     from openprior.errors import OpenPriorError
     from openprior.guidance.mixture import best_mixture_error
+    from openprior.mechanisms.aim import Aim
+    from openprior.mechanisms.jam import JamPgm
+    from openprior.mechanisms.mst import Mst
     from openprior.mechanisms.mwem import Mwem
     from openprior.mechanisms.mwem_pub import MwemPub
     from openprior.mechanisms.pmw_pub import PmwPub
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aim",
     "Certificate",
+    "JamPgm",
+    "Mst",
     "Mwem",
     "MwemPub",
     "OpenPriorError",
@@ -49,7 +55,10 @@ __all__ = [
 
 # The rest is imported when it is first used, so that `import openprior` stays fast.
 _HOMES = {
+    "Aim": "mechanisms.aim",
     "Certificate": "certificate",
+    "JamPgm": "mechanisms.jam",
+    "Mst": "mechanisms.mst",
     "Mwem": "mechanisms.mwem",
     "MwemPub": "mechanisms.mwem_pub",
     "OpenPriorError": "errors",

@@ -8,7 +8,10 @@ from pathlib import Path
 import openprior as op
 
 PUBLIC = {
+    "Aim",
     "Certificate",
+    "JamPgm",
+    "Mst",
     "Mwem",
     "MwemPub",
     "OpenPriorError",

@@ -1,4 +1,4 @@
-"""The compiled loops. Everything that counts rows, here or on a cluster, ends in these two.
+"""The compiled loops. Everything that counts rows, here or on a cluster, ends in the first two.
 
 `codes` is a C-contiguous block [columns, rows] of unsigned codes. A table is a flat C-order array; a row's cell
 is the dot product of its codes and the strides. Both loops work for integer counts (weights of one) and for
@@ -8,7 +8,7 @@ real weights alike, and release the GIL.
 import numba as nb
 import numpy as np
 
-__all__ = ["distribute", "tally"]
+__all__ = ["distance", "distribute", "tally"]
 
 _BLOCK = 4096
 
@@ -96,3 +96,12 @@ def distribute(steps, shapes, strides, scratch, out):  # type: ignore[no-untyped
                 base -= strides[axis] * shapes[axis]
                 digits[axis - first] = 0
                 axis -= 1
+
+
+@nb.njit(nogil=True, cache=True)
+def distance(counts, reference, grid):  # type: ignore[no-untyped-def]
+    """Σ|counts − reference| in steps of 1/grid, the reference rounded to those first; exact, in whole numbers."""
+    total = np.int64(0)
+    for i in range(len(counts)):
+        total += abs(np.int64(counts[i]) * grid - np.int64(np.rint(reference[i] * grid)))
+    return total

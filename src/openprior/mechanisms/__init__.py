@@ -5,7 +5,7 @@ from typing import Any
 
 __all__ = ["load_all", "mechanisms"]
 
-_FILES = ("pmw_pub", "mwem", "mwem_pub", "public")
+_FILES = ("pmw_pub", "mwem", "mwem_pub", "jam", "aim", "mst", "public")
 
 
 def mechanisms() -> dict[str, type[Any]]:

@@ -5,22 +5,24 @@ tests read. A mechanism sees the public rows, the workload and a curator: never 
 """
 
 import dataclasses
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 
 from openprior.data.encode import Table
-from openprior.errors import OptionError
+from openprior.errors import OpenPriorWarning, OptionError
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
-from openprior.workload import Workload
+from openprior.workload import Marginal, Workload
 
 __all__ = [
     "Mechanism",
     "Progress",
     "check",
     "known_total",
+    "leave_uniform",
     "need_public",
     "one_of",
     "option",
@@ -100,6 +102,16 @@ def need_public(public: Table | None, name: str) -> Table:
     if public is None:
         raise OptionError(f"mechanism '{name}' needs a public table; give one, or use 'mwem'")
     return public
+
+
+def leave_uniform(curator: Curator, known: Iterable[Marginal]) -> None:
+    """Say which columns nothing was measured of, if any: they are uniform in every answer and row."""
+    seen = {a for m in known for a in m}
+    left_out = [a for a in curator.domain if a not in seen]
+    if left_out:
+        said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
+        curator.remark(said)
+        warnings.warn(f"{said} Name them in the workload, or drop them", OpenPriorWarning, 2)
 
 
 def known_total(curator: Curator, share: float = 0.02) -> float:

@@ -14,7 +14,7 @@ __all__ = ["select_measure_fit"]
 def select_measure_fit(
     curator: Curator,
     shares: Iterable[Share],
-    propose: Callable[[], Scores],
+    propose: Callable[[Share], Scores],
     locate: Callable[[int], tuple[Marginal, int | None]],
     fit: Callable[[Measurement], None],
     progress: Progress,
@@ -22,10 +22,10 @@ def select_measure_fit(
     selection: str = "exponential",
     noise: str = "gaussian",
 ) -> None:
-    """Run the rounds. `propose` gives the scores of the current model, `locate` the marginal (and the cell, if
-    single cells are measured) behind a candidate's number, `fit` takes the measurement in."""
+    """Run the rounds. `propose` gives the scores of the current model at a round's budget, `locate` the marginal (and
+    the cell, if single cells are measured) behind a candidate's number, `fit` takes the measurement in."""
     for share in shares:
-        chosen = curator.select(propose(), share.select, how=selection)
+        chosen = curator.select(propose(share), share.select, how=selection)
         marginal, cell = locate(chosen)
         if cell is None:
             fit(curator.measure(marginal, share.measure, noise=noise))

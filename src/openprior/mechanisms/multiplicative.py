@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.plan import Cells
 from openprior.mechanisms.base import Progress
-from openprior.mechanisms.budget import Annealed, Even, Schedule
+from openprior.mechanisms.budget import Annealed, Even, Schedule, Share
 from openprior.mechanisms.loop import select_measure_fit
 from openprior.models.support import MultiplicativeWeights
 from openprior.privacy.curator import Curator, Measurement
@@ -58,7 +58,7 @@ def run_rounds(
     if not len(only):
         return [f.weights for f in factors]  # one distinct row: there is nothing to learn
 
-    def propose() -> CellScores:
+    def propose(share: Share) -> CellScores:
         for i, factor in enumerate(factors):
             sums[i] += factor.weights  # A_0, …, A_{T−1}
         answers = factors[0].answers if len(factors) == 1 else np.concatenate([f.answers for f in factors])

@@ -6,7 +6,6 @@ as if the groups were independent).
 """
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -14,8 +13,8 @@ import numpy as np
 
 from openprior.data.domain import Domain
 from openprior.data.encode import Table, dtype_for
-from openprior.errors import MarginalTooLarge, OpenPriorWarning
-from openprior.mechanisms.base import Progress, check, known_total, one_of, option, register
+from openprior.errors import MarginalTooLarge
+from openprior.mechanisms.base import Progress, check, known_total, leave_uniform, one_of, option, register
 from openprior.mechanisms.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds, spread
 from openprior.models.base import Model
 from openprior.models.product import ProductModel
@@ -81,13 +80,7 @@ class Mwem:
         learnt = run_rounds(
             curator, factors, total, spread(curator.remaining, self.rounds), how, rng, progress
         )
-        left_out = [a for a in domain if not any(a in g for g in groups)]
-        if left_out:
-            said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
-            curator.remark(said)
-            warnings.warn(
-                f"{said} Name them in the workload or in a group, or drop them", OpenPriorWarning, 2
-            )
+        leave_uniform(curator, groups)
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 

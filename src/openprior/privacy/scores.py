@@ -12,6 +12,7 @@ exactly K, because ⌊a⌋ ≤ ⌊b⌋ + K whenever a ≤ b + K for an integer K
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import isfinite
 from typing import Protocol
 
@@ -66,7 +67,7 @@ class L1Score:
 
     def __post_init__(self) -> None:
         numbers = [self.weight, self.offset, *(c for c, _ in self.terms)]
-        if not all(isfinite(v) for v in numbers) or not all(_within(r) for _, r in self.terms):
+        if not all(isfinite(v) for v in numbers) or not all(_summable(r) for _, r in self.terms):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
             )
@@ -89,17 +90,17 @@ class L1Score:
 
         Proof: ‖x − ref‖₁ is 1-Lipschitz in ‖x‖₁, and |Σ cᵢ·fᵢ(x) − Σ cᵢ·fᵢ(x')| ≤ Σ|cᵢ|·‖x − x'‖₁. ∎
         """
-        coefficients = sum((abs(Fraction(c)) for c, _ in self.terms), Fraction(0))
-        return abs(Fraction(self.weight)) * coefficients * unit.l1
+        return _lipschitz(self.weight, tuple(c for c, _ in self.terms)) * unit.l1
 
     def evaluate(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> Fraction:
         """The exact score, with references rounded to the grid."""
-        total = Fraction(self.offset)
+        from openprior.counting.kernel import distance
+
+        table = counts[self.marginal]
+        steps = Fraction(0)
         for coefficient, reference in self.terms:
-            grid = np.rint(reference * _GRID).astype(np.int64)
-            distance = int(np.abs(counts[self.marginal] * _GRID - grid).sum())
-            total += Fraction(coefficient) * Fraction(distance, _GRID)
-        return Fraction(self.weight) * total
+            steps += Fraction(coefficient) * int(distance(table, reference, _GRID))
+        return Fraction(self.weight) * (Fraction(self.offset) + steps / _GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +174,16 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     values = [s.evaluate(counts) * steps / largest for s in scores]
     whole = [max(-_FAR, min(v.numerator // v.denominator, _FAR)) for v in values]
     return Levels(np.array(whole, dtype=np.int64), steps)
+
+
+@lru_cache(maxsize=4096)
+def _lipschitz(weight: float, coefficients: tuple[float, ...]) -> Fraction:
+    return abs(Fraction(weight)) * sum((abs(Fraction(c)) for c in coefficients), Fraction(0))
+
+
+def _summable(reference: NDArray[np.float64]) -> bool:
+    """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits."""
+    return bool(np.abs(reference).sum() <= 2.0**50 and _within(reference))
 
 
 def _within(numbers: NDArray[np.float64]) -> bool:
