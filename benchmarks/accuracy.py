@@ -1,7 +1,8 @@
 """`make results`: workload errors on the real pairs, with seeds, means and standard errors.
 
 All 3-way marginals (all 2-way for the 21 columns of ACS), δ = 1e-9, errors of the model's answers and of the synthetic
-rows. MWEM is not in the table: none of these domains can be enumerated.
+rows. `python -m benchmarks.accuracy METHOD ...` measures only those methods and keeps the other lines of the table,
+which is written anew after every line. MWEM is not in the table: none of these domains can be enumerated.
 """
 
 import sys
@@ -19,13 +20,18 @@ from openprior.data.encode import encode_table
 from openprior.data.schema import Schema
 from openprior.evaluate.metrics import errors_of
 
-EPSILONS, SEEDS, DELTA = (0.1, 1.0, 10.0), range(5), 1e-9
+EPSILONS, DELTA = (0.1, 1.0, 10.0), 1e-9
 METHODS = {
-    "pmw-pub": op.PmwPub(),
-    "pmw-pub, average": op.PmwPub(output="average"),
-    "pmw-pub, T = 50, no guard": op.PmwPub(guard=0.0, candidates="all", rounds=50),
-    "mwem-pub": op.MwemPub(),
+    "public": (op.PublicProxy(), 1),
+    "pmw-pub": (op.PmwPub(), 5),
+    "pmw-pub, average": (op.PmwPub(output="average"), 5),
+    "pmw-pub, T = 50, no guard": (op.PmwPub(guard=0.0, candidates="all", rounds=50), 5),
+    "mwem-pub": (op.MwemPub(), 5),
+    "jam-pgm": (op.JamPgm(), 3),
+    "aim": (op.Aim(), 3),
+    "mst": (op.Mst(), 3),
 }
+"""The mechanism, and how many seeds."""
 PAIRS = (
     "adult_pub025_01",
     "adult_pub050_01",
@@ -35,6 +41,17 @@ PAIRS = (
     "salary",
     "fire",
 )
+RESULTS = Path(__file__).parent / "results" / "accuracy.md"
+HEADER = f"""# Workload error on real pairs
+
+Mean L1 error a marginal ± standard error over the seeds; δ = {DELTA:g}; replace-one. *Model*: the model's answers; \
+*rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`. Seconds are of whatever else the \
+machine was doing, too.
+
+| pair | method | ε | model | rows | max | seconds a run | seeds |
+|---|---|---|---|---|---|---|---|
+"""
+Key = tuple[str, str, str]
 
 
 def pairs() -> Iterator[tuple[str, Any, Any, Schema, Any]]:
@@ -48,56 +65,81 @@ def pairs() -> Iterator[tuple[str, Any, Any, Schema, Any]]:
     yield "ACS 2018 to 2019", acs / "national2019.csv", acs / "national2018.csv", schema, op.all_marginals(2)
 
 
-def main() -> None:
-    """Every pair, method and ε; writes a Markdown table."""
+def read() -> dict[Key, str]:
+    """The lines of the table as it is, by pair, method and ε."""
+    if not RESULTS.exists():
+        return {}
+    lines = [line for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    return {(c[1], c[2], c[3]): line for line in lines for c in [[x.strip() for x in line.split("|")]]}
+
+
+def write(lines: dict[Key, str]) -> None:
+    """The table, in the order of pairs, methods and ε."""
+    names = [*(p.removesuffix("_01") for p in PAIRS), "ACS 2018 to 2019"]
+    epsilons = ["0", *(f"{e:g}" for e in EPSILONS)]
+    keys = [(p, m, e) for p in names for m in METHODS for e in epsilons]
+    RESULTS.write_text(HEADER + "".join(lines[k] + "\n" for k in keys if k in lines), encoding="utf-8")
+
+
+def measure(
+    private: Any,
+    public: Any,
+    schema: Schema,
+    work: Any,
+    truth: Any,
+    mechanism: Any,
+    epsilon: float,
+    seed: int,
+) -> tuple[float, float, float, float]:
+    """Error of the model, of the rows, largest error, seconds."""
+    begin = time.perf_counter()
+    made = op.release(
+        private,
+        public,
+        schema=schema,
+        workload=work,
+        epsilon=epsilon,
+        delta=DELTA,
+        mechanism=mechanism,
+        seed=seed,
+    )
+    seconds = time.perf_counter() - begin
+    model = errors_of(work, truth, made.model.answers(work.marginals), "answers")
+    counts = count_table(encode_table(made.synthetic, schema), work.marginals)
+    synthetic = errors_of(work, truth, {m: c.astype(float) for m, c in counts.items()}, "synthetic")
+    return model.workload_error, synthetic.workload_error, model.max_error, seconds
+
+
+def main(wanted: list[str]) -> None:
+    """Every pair, wanted method and ε; writes a Markdown table."""
+    unknown = [m for m in wanted if m not in METHODS]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join(METHODS)}")
     if data_folder() is None:
         sys.exit("no real data: set OPENPRIOR_DATA to the folder that has jam/ and nist_acs/")
-    lines = [
-        "# Workload error on real pairs",
-        "",
-        f"Mean L1 error a marginal ± standard error over {len(SEEDS)} seeds; δ = {DELTA:g}; replace-one. *Model*: the "
-        "model's answers; *rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`."
-        " Seconds are of whatever else the machine was doing, too.",
-        "",
-        "| pair | method | ε | model | rows | max | seconds a run |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = read()
     for name, private, public, schema, plan in pairs():
         work = plan.on(schema.domain)
-        rows = encode_table(private, schema)
-        truth = count_table(rows, work.marginals)
-
-        def measure(mechanism: Any, epsilon: float, seed: int) -> tuple[float, float, float, float]:
-            begin = time.perf_counter()
-            made = op.release(
-                private,  # noqa: B023
-                public,  # noqa: B023
-                schema=schema,  # noqa: B023
-                workload=work,  # noqa: B023
-                epsilon=epsilon,
-                delta=DELTA,
-                mechanism=mechanism,
-                seed=seed,
-            )
-            seconds = time.perf_counter() - begin
-            model = errors_of(work, truth, made.model.answers(work.marginals), "answers")  # noqa: B023
-            counts = count_table(encode_table(made.synthetic, schema), work.marginals)  # noqa: B023
-            synthetic = errors_of(work, truth, {m: c.astype(float) for m, c in counts.items()}, "synthetic")  # noqa: B023
-            return model.workload_error, synthetic.workload_error, model.max_error, seconds
-
-        cases = [("public", op.PublicProxy(), 0.0, 1)]
-        cases += [(m, mechanism, e, len(SEEDS)) for m, mechanism in METHODS.items() for e in EPSILONS]
-        for method, mechanism, epsilon, seeds in cases:
-            found = np.array([measure(mechanism, epsilon or 1.0, s) for s in range(seeds)])
-            mean = found.mean(axis=0)
-            error = found.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.zeros(4)
-            cells = [f"{mean[i]:.4f} ± {error[i]:.4f}" if seeds > 1 else f"{mean[i]:.4f}" for i in range(3)]
-            shown = f"{epsilon:g}" if epsilon else "0"
-            lines.append(f"| {name} | {method} | {shown} | {' | '.join(cells)} | {mean[3]:.1f} |")
-            print(lines[-1], flush=True)
-    results = Path(__file__).parent / "results" / "accuracy.md"
-    results.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        truth = count_table(encode_table(private, schema), work.marginals)
+        for method in wanted or METHODS:
+            mechanism, seeds = METHODS[method]
+            for epsilon in EPSILONS if method != "public" else (0.0,):
+                found = np.array(
+                    [
+                        measure(private, public, schema, work, truth, mechanism, epsilon or 1.0, s)
+                        for s in range(seeds)
+                    ]
+                )
+                mean = found.mean(axis=0)
+                error = found.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.zeros(4)
+                cells = [
+                    f"{mean[i]:.4f} ± {error[i]:.4f}" if seeds > 1 else f"{mean[i]:.4f}" for i in range(3)
+                ]
+                key = name, method, f"{epsilon:g}"
+                lines[key] = f"| {' | '.join([*key, *cells])} | {mean[3]:.1f} | {seeds} |"
+                print(lines[key], flush=True)
+                write(lines)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

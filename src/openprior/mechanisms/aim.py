@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, leave_uniform, option, register
@@ -86,27 +87,29 @@ class Aim:
         singles = [m for m in closure if len(m) == 1]
         rho = curator.rho / max(self.rounds or 16 * len(domain), len(singles) + 1)
         growing.observe(*(_observation(curator.measure(m, self.alpha * rho)) for m in singles))
-        schedule, candidates = _Annealing(curator, rho, self.alpha), list[Marginal]()
+        schedule = _Annealing(curator, rho, self.alpha)
+        model: dict[Marginal, NDArray[np.float64]] = {}
 
         def propose(share: Share) -> list[L1Score]:
             spent = 1 - (curator.remaining - share.select - share.measure) / curator.rho
-            candidates[:] = growing.candidates(closure, spent)
-            model, sigma = growing.answers(candidates), noise_of(unit, share.measure)
+            sigma = noise_of(unit, share.measure)
+            model.clear()
+            model.update(growing.answers(growing.candidates(closure, spent)))
             return [
-                L1Score(
-                    m, ((1.0, model[m]),), weight=weights[m], offset=-expected_noise(sigma, domain.size(m))
-                )
-                for m in candidates
+                L1Score(m, ((1.0, x),), weight=weights[m], offset=-expected_noise(sigma, len(x)))
+                for m, x in model.items()
             ]
 
+        def locate(index: int) -> tuple[Marginal, None]:
+            return list(model)[index], None
+
         def fit(measured: Measurement) -> None:
-            before = growing.model.answers([measured.marginal])[measured.marginal]
             growing.observe(_observation(measured))
             after = growing.model.answers([measured.marginal])[measured.marginal]
-            moved = float(np.abs(after - before).sum())
-            schedule.heard(moved / expected_noise(measured.sigma, len(before)))
+            moved = float(np.abs(after - model[measured.marginal]).sum())
+            schedule.heard(moved / expected_noise(measured.sigma, len(after)))
 
-        select_measure_fit(curator, schedule, propose, lambda i: (candidates[i], None), fit, progress)
+        select_measure_fit(curator, schedule, propose, locate, fit, progress)
         leave_uniform(curator, singles)
         return growing.finish()
 

@@ -42,7 +42,7 @@ class GrowingModel:
         self.observations: list[Observation] = []
         self._size_limit, self._rng = size_limit, rng
         self._structure = Structure(domain)
-        self._estimator = Estimator(domain, total, tolerance=0.01, max_steps=60)
+        self._estimator = Estimator(domain, total, tolerance=3e-3, max_steps=100)
         self.model: GraphicalModel = self._estimator.fit([]) if total is not None else _nothing(domain)
 
     def within_reach(self, marginals: Iterable[Marginal]) -> list[Marginal]:
@@ -71,7 +71,7 @@ class GrowingModel:
 
     def finish(self) -> GraphicalModel:
         """The model, fitted more closely than it has to be between rounds."""
-        self._estimator.tolerance, self._estimator.max_steps = 3e-3, 100
+        self._estimator.tolerance, self._estimator.max_steps = 1e-3, 200
         self.model = self._estimator.fit(self.observations, self._structure)
         return self.model
 

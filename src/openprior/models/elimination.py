@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.data.domain import Domain
 from openprior.models.junction import JunctionTree
+from openprior.models.propagation import sum_down
 from openprior.workload import Marginal
 
 __all__ = ["Elimination"]
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 
 _ROOM = 1 << 23
 """Cells of one intermediate table; a larger one is computed in slices."""
-_REMEMBERED = 1 << 24
+_REMEMBERED = 1 << 25
 """Cells of all messages that are kept for other marginals."""
 _WORTHWHILE = 256
 """Multiplications from which on a matrix product is worth its call."""
@@ -195,12 +196,9 @@ class Elimination:
                 axes, table = self._indices(source), self._reduced[clique][source]
             else:
                 axes, table = [self._position(a) for a in self._axes[clique]], self._tables[clique]
-            cube = table.reshape([self._sizes[a] for a in axes])
-            for i in range(len(axes) - 1, -1, -1):
-                if not mask >> axes[i] & 1:
-                    cube = cube.sum(axis=i)
-            left = [a for a in axes if mask >> a & 1]
-            found = self._order(cube.reshape(-1), left, sorted(left))
+            found = sum_down(
+                table.reshape(-1), self._domain, [self._names[a] for a in axes], self._named(mask)
+            )
             self._reduced[clique][mask] = found
         return found
 
@@ -282,6 +280,9 @@ class Elimination:
 
     def _mask(self, attributes: Iterable[str]) -> int:
         return sum(self._bit[a] for a in attributes)
+
+    def _named(self, mask: int) -> Marginal:
+        return tuple(self._names[i] for i in self._indices(mask))
 
     def _position(self, attribute: str) -> int:
         return self._bit[attribute].bit_length() - 1

@@ -6,20 +6,32 @@ lies in cell outer[o] + inner[i] of the small one, which keeps both halves in th
 Runs of cells that all lie in one cell of the small table, or side by side in it, get loops of their own.
 """
 
+import math
+
 import numba as nb
 import numpy as np
 
 from openprior.models.propagation import CONSTANT, CONTIGUOUS
 
-__all__ = ["contract", "largest", "propagate", "round_rows", "triangulate"]
+__all__ = [
+    "contract",
+    "fall",
+    "gather",
+    "groups",
+    "largest",
+    "project",
+    "propagate",
+    "rise",
+    "round_rows",
+    "spread",
+    "triangulate",
+    "turn",
+]
 
 _FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}
 
 _ATTEMPTS = 10
 _GOLDEN = (5**0.5 - 1) / 2
-_CACHED = 1 << 17
-"""Cells that stay in the cache from one step to the next."""
-
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90821492927058770002e-10
 _MAGIC = 6755399441055744.0
 """1.5·2^52: a number added to it is rounded to a whole one, which then stands in its lowest bits."""
@@ -200,61 +212,99 @@ def propagate(source, sink, sums, beliefs, nested, inside, cliques, links, first
 
     Upwards, each clique adds what its factors and children say, takes exp relative to the largest value beside each
     cell of its separator, and sends the log of the sum: one exp a cell, and nothing can overflow. What remains is
-    p(clique | separator); downwards it is multiplied by the separator's marginal. A clique is worked through in
-    groups of cells, all steps for one before the next, so that a large table passes through the cache once each way.
+    p(clique | separator); downwards it is multiplied by the separator's marginal. A root counts its first axes as its
+    separator, and is its own parent. A clique is worked through in groups of cells, all steps for one before the
+    next, so that a large table passes through the cache once each way; groups may be shared out over threads.
     """
     log_z = 0.0
     for c in range(len(cliques)):
-        start, cells, separator, width, is_root, block = cliques[c]
-        _spread(source, nested, inside[c], inside[c + 1], pool)
-        inner = cells // width
-        group = max(block, inner)
-        for g in range(cells // group):
-            for o in range(g * group // block, (g + 1) * group // block):
-                _collect(source, beliefs, links, first[c], first[c + 1], start + o * block, o, block, pool)
-            for s in range(g * group // inner, (g + 1) * group // inner):
-                part = beliefs[start + s * inner : start + (s + 1) * inner]
-                top = -np.inf
-                for i in range(inner):
-                    top = max(top, part[i])
-                source[separator + s] = top
-                if top > -np.inf:
-                    for i in range(inner):
-                        part[i] -= top
-            _exps(beliefs[start + g * group : start + (g + 1) * group])
-            for s in range(g * group // inner, (g + 1) * group // inner):
-                mass = 0.0
-                for i in range(start + s * inner, start + (s + 1) * inner):
-                    mass += beliefs[i]
-                sums[separator + s] = max(mass, 1.0)  # it has a term e^0, unless nothing is possible here
-        _add_logs(source[separator : separator + width], sums[separator : separator + width])
-        if is_root:
-            log_z += source[separator]
-            sink[separator] = total
+        spread(source, nested, inside, pool, c)
+        rise(source, sums, beliefs, cliques, links, first, pool, c, 0, groups(cliques, c))
+        log_z += turn(source, sink, sums, cliques, c, total)
     for c in range(len(cliques) - 1, -1, -1):
-        start, cells, separator, width, is_root, block = cliques[c]
-        inner = cells // width
-        group = max(block, inner)
-        for k in range(first[c], first[c + 1]):
-            sink[links[k, 0] : links[k, 0] + links[k, 1]] = 0.0
-        for g in range(cells // group):
-            if group <= _CACHED:
-                for s in range(g * group // inner, (g + 1) * group // inner):
-                    part = beliefs[start + s * inner : start + (s + 1) * inner]
-                    _scale(part, sink[separator + s] / sums[separator + s])
-            for o in range(g * group // block, (g + 1) * group // block):
-                part = beliefs[start + o * block : start + (o + 1) * block]
-                if group > _CACHED:
-                    s = separator + o * block // inner
-                    _scale(part, sink[s] / sums[s])
-                for k in range(first[c], first[c + 1]):
-                    _project(part, sink, links[k], o, pool)
-        for k in range(inside[c + 1] - 1, inside[c] - 1, -1):
-            host, size, block = nested[k, 6], nested[k, 7], nested[k, 8]
-            sink[nested[k, 0] : nested[k, 0] + nested[k, 1]] = 0.0
-            for o in range(size // block):
-                _project(sink[host + o * block : host + (o + 1) * block], sink, nested[k], o, pool)
+        fall(sink, sink, sums, beliefs, cliques, links, first, pool, c, 0, groups(cliques, c))
+        gather(sink, nested, inside, pool, c)
     return log_z
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def groups(cliques, c):  # type: ignore[no-untyped-def]
+    """How many groups of cells a clique has."""
+    return cliques[c, 1] // max(cliques[c, 5], cliques[c, 1] // cliques[c, 3])
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def rise(source, sums, beliefs, cliques, links, first, pool, c, begin, end):  # type: ignore[no-untyped-def]
+    """Some groups of a clique, upwards: leaves e^(sum − largest) in its table, largest and mass at its separator."""
+    start, cells, separator, width, _, block = cliques[c]
+    inner = cells // width
+    group = max(block, inner)
+    for g in range(begin, end):
+        for o in range(g * group // block, (g + 1) * group // block):
+            _collect(source, beliefs, links, first[c], first[c + 1], start + o * block, o, block, pool)
+        for s in range(g * group // inner, (g + 1) * group // inner):
+            part = beliefs[start + s * inner : start + (s + 1) * inner]
+            top = -np.inf
+            for i in range(inner):
+                top = max(top, part[i])
+            source[separator + s] = top
+            if top > -np.inf:
+                for i in range(inner):
+                    part[i] -= top
+        _exps(beliefs[start + g * group : start + (g + 1) * group])
+        for s in range(g * group // inner, (g + 1) * group // inner):
+            mass = 0.0
+            for i in range(start + s * inner, start + (s + 1) * inner):
+                mass += beliefs[i]
+            sums[separator + s] = max(mass, 1.0)  # it has a term e^0, unless nothing is possible here
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def turn(source, sink, sums, cliques, c, total):  # type: ignore[no-untyped-def]
+    """The message of a clique, from what `rise` left; at a root, log Z and the marginal of its first axes."""
+    _, _, separator, width, is_root, _ = cliques[c]
+    message = source[separator : separator + width]
+    _add_logs(message, sums[separator : separator + width])
+    if not is_root:
+        return 0.0
+    top = message.max()
+    if top == -np.inf:
+        return -np.inf
+    mass = 0.0
+    for s in range(width):
+        sink[separator + s] = math.exp(message[s] - top)
+        mass += sink[separator + s]
+    for s in range(width):
+        sink[separator + s] *= total / mass
+    return top + math.log(mass)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def fall(sink, out, sums, beliefs, cliques, links, first, pool, c, begin, end):  # type: ignore[no-untyped-def]
+    """Some groups of a clique, downwards: its table becomes its marginal; `out` gets its factors' and children's."""
+    start, cells, separator, width, _, block = cliques[c]
+    inner = cells // width
+    group = max(block, inner)
+    for k in range(first[c], first[c + 1]):
+        out[links[k, 0] : links[k, 0] + links[k, 1]] = 0.0
+    for g in range(begin, end):
+        for s in range(g * group // inner, (g + 1) * group // inner):
+            part = beliefs[start + s * inner : start + (s + 1) * inner]
+            _scale(part, sink[separator + s] / sums[separator + s])
+        for o in range(g * group // block, (g + 1) * group // block):
+            part = beliefs[start + o * block : start + (o + 1) * block]
+            for k in range(first[c], first[c + 1]):
+                _project(part, out, links[k], o, pool)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def gather(sink, nested, inside, pool, c):  # type: ignore[no-untyped-def]
+    """The marginals of a clique's smaller tables, from the larger ones that contain them."""
+    for k in range(inside[c + 1] - 1, inside[c] - 1, -1):
+        host, size, block = nested[k, 6], nested[k, 7], nested[k, 8]
+        sink[nested[k, 0] : nested[k, 0] + nested[k, 1]] = 0.0
+        for o in range(size // block):
+            _project(sink[host + o * block : host + (o + 1) * block], sink, nested[k], o, pool)
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
@@ -263,7 +313,7 @@ def largest(source, beliefs, nested, inside, cliques, links, first, pool):  # ty
     found = 0.0
     for c in range(len(cliques)):
         start, cells, separator, width, is_root, block = cliques[c]
-        _spread(source, nested, inside[c], inside[c + 1], pool)
+        spread(source, nested, inside, pool, c)
         inner = cells // width
         group = max(block, inner)
         for g in range(cells // group):
@@ -275,7 +325,7 @@ def largest(source, beliefs, nested, inside, cliques, links, first, pool):  # ty
                     top = max(top, beliefs[i])
                 source[separator + s] = top
         if is_root:
-            found += source[separator]
+            found += source[separator : separator + width].max()
     return found
 
 
@@ -286,9 +336,9 @@ def _scale(part, factor):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def _spread(source, nested, begin, end, pool):  # type: ignore[no-untyped-def]
+def spread(source, nested, inside, pool, c):  # type: ignore[no-untyped-def]
     """Add the smaller tables of a clique to the larger ones that contain them."""
-    for k in range(begin, end):
+    for k in range(inside[c], inside[c + 1]):
         host, size, block = nested[k, 6], nested[k, 7], nested[k, 8]
         for o in range(size // block):
             _add(source, source[host + o * block : host + (o + 1) * block], nested[k], o, pool)
@@ -344,6 +394,13 @@ def _project(part, sink, link, o, pool):  # type: ignore[no-untyped-def]
     else:
         for i in range(len(part)):
             sink[base + cells[i]] += part[i]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def project(table, sink, link, block, pool):  # type: ignore[no-untyped-def]
+    """Sum a whole table down along a map."""
+    for o in range(len(table) // block):
+        _project(table[o * block : (o + 1) * block], sink, link, o, pool)
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)

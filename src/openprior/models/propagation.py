@@ -6,16 +6,18 @@ costs the maps, which are small: each is two halves, whose sizes multiply to the
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.local import workers
 from openprior.data.domain import Domain
 from openprior.models.junction import JunctionTree
 from openprior.workload import Marginal
 
-__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "Propagation", "layout"]
+__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "Propagation", "layout", "sum_down"]
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +25,11 @@ CONSTANT, CONTIGUOUS, SCATTERED = 0, 1, 2
 """What a map's inner half does: all in one cell, one cell each in a row, or anything."""
 _INNER = 1024
 """Cells of a map's inner half, at most; two such tables stay in the first-level cache."""
+_GROUP = 1 << 14
+"""Cells of a root that are worked through together."""
+_LARGE = 1 << 18
+"""Cells of a model from which on threads are worth their while."""
+_PARTS = 4
 _EVEN = 16
 """Cells that are summed together, or lie side by side, from which on a loop of their own is faster."""
 
@@ -30,6 +37,17 @@ _EVEN = 16
 def layout(clique: Marginal, separator: Marginal) -> Marginal:
     """The order of a clique's axes: the separator first, so that what is summed away lies together."""
     return (*separator, *(a for a in clique if a not in separator))
+
+
+def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Marginal) -> Floats:
+    """The marginal of a flat table on some of its axes, in the target's order; one pass, whichever axes they are."""
+    from openprior.models.kernel import project
+
+    pool: list[NDArray[np.int32]] = []
+    link = np.array(_map(domain, axes, target, 0, pool), np.int64)
+    found = np.zeros(domain.size(target))
+    project(table, found, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
+    return found
 
 
 class Propagation:
@@ -43,7 +61,10 @@ class Propagation:
         self.starts = dict(zip(self.factors, np.cumsum([0, *sizes]).tolist(), strict=False))
         self.length = sum(sizes)
         self.axes = [layout(c, s) for c, s in zip(tree.cliques, tree.separators, strict=True)]
-        widths = [domain.size(s) for s in tree.separators]
+        widths = [
+            domain.size(axes[: _leading(domain, axes)] if parent < 0 else separator)
+            for axes, separator, parent in zip(self.axes, tree.separators, tree.parents, strict=True)
+        ]
         cells = [domain.size(c) for c in tree.cliques]
         self._separators: list[int] = (self.length + np.cumsum([0, *widths[:-1]])).tolist()
         self.clique_starts: list[int] = np.cumsum([0, *cells]).tolist()
@@ -98,6 +119,7 @@ class Propagation:
         self._links, self._first = _rows(links)
         self._pool = np.concatenate(pool) if pool else np.zeros(0, np.int32)
         self._source, self._sink, self._sums = np.zeros(used), np.zeros(used), np.ones(used)
+        self._rooms: list[Floats] = []
 
     @staticmethod
     def _nest(
@@ -114,6 +136,8 @@ class Propagation:
         from openprior.models.kernel import propagate
 
         self._fill(potentials)
+        if len(self.beliefs) >= _LARGE:
+            return self._sink[: self.length], self._shared_out(total)
         log_z = propagate(
             self._source,
             self._sink,
@@ -128,6 +152,49 @@ class Propagation:
             total,
         )
         return self._sink[: self.length], float(log_z)
+
+    def _shared_out(self, total: float) -> float:
+        """The same, with the groups of large cliques shared out over threads.
+
+        Always in so many parts, whatever the cores, and added up in their order: the result is the same everywhere.
+        """
+        from openprior.models import kernel
+
+        source, sink, sums, beliefs = self._source, self._sink, self._sums, self.beliefs
+        tree = (self._cliques, self._links, self._first, self._pool)
+        log_z = 0.0
+        with ThreadPoolExecutor(workers()) as threads:
+
+            def share(c: int, work: Callable[[int, int, int], None]) -> int:
+                count = kernel.groups(self._cliques, c)
+                parts = _PARTS if self._cliques[c, 1] >= _LARGE // 4 and count >= _PARTS else 1
+                ends = [count * k // parts for k in range(parts + 1)]
+                for done in [threads.submit(work, k, ends[k], ends[k + 1]) for k in range(parts)]:
+                    done.result()
+                return parts
+
+            for c in range(len(self._cliques)):
+                kernel.spread(source, self._nested, self._inside, self._pool, c)
+                share(c, lambda _, begin, end: kernel.rise(source, sums, beliefs, *tree, c, begin, end))  # noqa: B023
+                log_z += kernel.turn(source, sink, sums, self._cliques, c, total)
+            for c in range(len(self._cliques) - 1, -1, -1):
+                outs = [sink, *self._extra()]
+                parts = share(
+                    c,
+                    lambda k, begin, end: kernel.fall(sink, outs[k], sums, beliefs, *tree, c, begin, end),  # noqa: B023
+                )
+                for link in self._links[self._first[c] : self._first[c + 1]] if parts > 1 else ():
+                    place = slice(link[0], link[0] + link[1])
+                    for out in outs[1:parts]:
+                        sink[place] += out[place]
+                kernel.gather(sink, self._nested, self._inside, self._pool, c)
+        return log_z
+
+    def _extra(self) -> list[Floats]:
+        """Room for all parts but the first to add up in."""
+        if not self._rooms:
+            self._rooms = [np.zeros(len(self._sink)) for _ in range(_PARTS - 1)]
+        return self._rooms
 
     def largest(self, values: Floats) -> float:
         """The largest Σ values over all rows of the domain; overwrites the beliefs."""
@@ -175,6 +242,15 @@ def _hosts(
         hosts.update(dict.fromkeys(inside, union))
         loose = [*(m for m in loose if m not in inside), union]
     return hosts, unions
+
+
+def _leading(domain: Domain, axes: Sequence[str]) -> int:
+    """How many of a root's first axes stand in for its separator: so many that the rest fits the cache."""
+    split, inner = len(axes), 1
+    while split > 0 and inner * domain[axes[split - 1]] <= _GROUP:
+        split -= 1
+        inner *= domain[axes[split]]
+    return split
 
 
 def _rows(lists: list[list[tuple[int, ...]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,146 @@
+"""Our side of the graphical-model race, in a process of its own, so that its memory can be read off.
+
+`python -m benchmarks.graphical jam|aim` runs the mechanism through a curator with seeded noise on a JAM-PGM pair and
+prints one line of JSON, as `benchmarks.mbi_loops` does for the peer: seconds of the loop without loading, peak memory,
+and where the seconds went. `python -m benchmarks.graphical growth` shows how they grow.
+"""
+
+import argparse
+import cProfile
+import json
+import pstats
+import resource
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import jam_pair
+from openprior.counting.local import count_table
+from openprior.data.encode import Table, encode_table
+from openprior.evaluate.metrics import errors_of
+from openprior.mechanisms.aim import Aim
+from openprior.mechanisms.jam import JamPgm
+from openprior.models.graphical import GraphicalModel
+from openprior.privacy.fake import FakeCurator
+from openprior.privacy.noise import SeededNoise
+from openprior.workload import all_marginals
+
+STAGES = {
+    "fit": ("estimate.py", "fit"),
+    "answers": ("growing.py", "answers"),
+    "sizes": ("growing.py", "candidates"),
+    "select": ("curator.py", "select"),
+    "measure": ("curator.py", "measure"),
+}
+"""Where a round's time goes, by the function that does it."""
+
+
+def tables(pair: str, columns: int | None = None) -> tuple[Table, Table]:
+    """Private and public, of the first so many columns."""
+    found = jam_pair(pair)
+    if found is None:
+        raise SystemExit("no real data: set OPENPRIOR_DATA to the folder that has jam/")
+    private, public, schema = found
+    both = encode_table(private, schema), encode_table(public, schema)
+    if columns is None:
+        return both
+    domain = schema.domain.project(schema.domain.attributes[:columns])
+    return tuple(Table(domain, tuple(t.column(a) for a in domain)) for t in both)  # type: ignore[return-value]
+
+
+def run(
+    mechanism: Any, private: Table, public: Table, epsilon: float, seed: int, delta: float = 1e-9
+) -> tuple[GraphicalModel, float, int]:
+    """The model, the seconds and the rounds."""
+    curator = FakeCurator(private, epsilon=epsilon, delta=delta, noise=SeededNoise(seed))
+    work = all_marginals(3).on(private.domain)
+    begin = time.perf_counter()
+    model = mechanism.run(curator, public, work, np.random.default_rng(seed), lambda done, of, what: None)
+    seconds = time.perf_counter() - begin
+    return model, seconds, sum(e["kind"] == "exponential" for e in curator.events)
+
+
+def warm_up() -> None:
+    """Load the compiled loops, which is not what is measured; numba keeps them on disk from the first run on."""
+    rng = np.random.default_rng(0)
+    private, public = tables("titanic", 5)
+    run(JamPgm(rounds=6), private.take(rng.integers(0, private.n, 200)), public, 1.0, 0)
+
+
+def report(kind: str, epsilon: float, seed: int, pair: str, rounds: int, size_limit: float) -> dict[str, Any]:
+    """One run, as a row of facts."""
+    warm_up()
+    private, public = tables(pair)
+    limit = {"size_limit": size_limit}
+    mechanism = JamPgm(rounds=rounds, **limit) if kind == "jam" else Aim(**limit)
+    model, seconds, done = run(mechanism, private, public, epsilon, seed)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    work = all_marginals(3).on(private.domain)
+    rows = count_table(model.sample(private.n, np.random.default_rng(seed)), work.marginals)
+    guess = {m: c.astype(float) for m, c in rows.items()}
+    error = errors_of(work, count_table(private, work.marginals), guess, "synthetic").workload_error
+    return {
+        "seconds": round(seconds, 2),
+        "rounds": done,
+        "peak_mb": round(peak),
+        "cliques": len(model.tree.cliques),
+        "model_mb": round(model.tree.cells * 8 / 2**20, 2),
+        "workload_error": round(error, 4),
+    }
+
+
+def profile(mechanism: Any, private: Table, public: Table, epsilon: float, seed: int) -> dict[str, float]:
+    """Seconds by stage; the profiler itself slows small steps down, so only the shares mean something."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    run(mechanism, private, public, epsilon, seed)
+    profiler.disable()
+    entries = pstats.Stats(profiler).stats.items()  # type: ignore[attr-defined]
+    found = {}
+    for stage, (file, function) in STAGES.items():
+        found[stage] = sum(v[3] for (path, _, name), v in entries if path.endswith(file) and name == function)
+    return found
+
+
+def growth() -> None:
+    """How the time of jam-pgm on ADULT grows with rounds, columns, the size limit and the budget."""
+    warm_up()
+    cases = [{"rounds": r} for r in (10, 30, 60)]
+    cases += [{"columns": c} for c in (6, 9, 12, 15)]
+    cases += [{"size_limit": s} for s in (0.5, 2.0, 10.0, 80.0)]
+    cases += [{"epsilon": e} for e in (0.1, 1.0, 10.0)]
+    for case in cases:
+        options = {"rounds": 30, "columns": 15, "size_limit": 80.0, "epsilon": 1.0} | case
+        private, public = tables("adult_pub025_01", int(options["columns"]))
+        mechanism = JamPgm(rounds=int(options["rounds"]), size_limit=options["size_limit"])
+        runs = [run(mechanism, private, public, options["epsilon"], seed) for seed in range(3)]
+        seconds = sorted(s for _, s, _ in runs)
+        sizes = sorted(m.tree.cells * 8 / 2**20 for m, _, _ in runs)
+        (name, value), *_ = case.items()
+        print(f"{name} = {value:g}: {seconds[1]:.1f} s (model {sizes[1]:.1f} MB), median of 3", flush=True)
+    shares = profile(JamPgm(), *tables("adult_pub025_01"), 1.0, 0)
+    total = sum(shares.values())
+    print(", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items()))
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("jam", "aim", "growth"))
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pair", default="adult_pub025_01")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--size-limit", type=float, default=80.0)
+    asked = parser.parse_args()
+    if asked.what == "growth":
+        growth()
+        return
+    print(
+        json.dumps(report(asked.what, asked.epsilon, asked.seed, asked.pair, asked.rounds, asked.size_limit))
+    )
+
+
+if __name__ == "__main__":
+    main()
