@@ -17,6 +17,7 @@ fit starts where the last one ended.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ __all__ = ["METHODS", "Estimator", "Fit", "Observation", "estimate", "estimate_t
 Floats = NDArray[np.float64]
 
 METHODS = ("accelerated", "mirror")
+_DEPTH = 6.0
 _LEAST = 0.05
 """The smallest factor by which a new observation moves a cell before the first step."""
 _CHECK = 10
@@ -118,28 +120,51 @@ class Estimator:
         self.domain, self.total = domain, total
         self.method, self.tolerance, self.max_steps = method, tolerance, max_steps
         self.last: Fit | None = None
-        self._zeros = {canonical(m, domain): _flat_mask(m, z, domain) for m, z in (zeros or {}).items()}
+        self._zeros: dict[Marginal, NDArray[np.bool_]] = {}
+        for marginal, mask in (zeros or {}).items():
+            key, flat = canonical(marginal, domain), _flat_mask(marginal, mask, domain)
+            self._zeros[key] = flat | self._zeros.get(key, False)
         self._potentials: dict[Marginal, Floats] = {}
         self._step: float | None = None
+        self._observations = 0
 
     def fit(self, observations: Iterable[Observation], structure: Structure | None = None) -> GraphicalModel:
         """The model closest to these observations; `structure`, if given, has cliques for all of them."""
-        problem = _Problem(self.domain, list(observations), self._zeros, self.total, structure)
-        start = np.concatenate(
-            [self._potentials.get(m, np.zeros(self.domain.size(m))) for m in problem.propagation.factors]
-            or [np.zeros(0)]
-        )
-        fresh = [m for m in problem.propagation.factors if m not in self._potentials]
-        if self._potentials and len(fresh) == 1:
-            start = problem.shortcut(problem.evaluate(start), fresh[0])
+        seen = list(observations)
+        problem = _Problem(self.domain, seen, self._zeros, self.total, structure)
         find = _accelerated if self.method == "accelerated" else _mirror
         point, self.last, self._step = find(
-            problem, start, self._step, tolerance=self.tolerance, max_steps=self.max_steps
+            problem,
+            self._start(problem, len(seen)),
+            self._step,
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
         )
         for m in problem.propagation.factors:
             self._potentials[m] = problem.part(point.potentials, m)
         problem.evaluate(point.potentials)
         return GraphicalModel(problem.propagation.tree, problem.propagation.clique_tables(), problem.total)
+
+    def _start(self, problem: "_Problem", observations: int) -> "_Point":
+        """Where the last fit ended, with one new observation already taken in; or the uniform distribution.
+
+        A potential that earlier fits have driven far down would take very many steps to come up again, as steps are
+        multiplied with what is left of the cell; so, if there is anything new, it starts no deeper than 6 below its
+        factor's largest.
+        """
+        factors = problem.propagation.factors
+        start = np.zeros(problem.propagation.length)
+        for m in factors:
+            if m in self._potentials:
+                known = self._potentials[m]
+                deepest = known.max() - _DEPTH if observations != self._observations else -np.inf
+                problem.part(start, m)[:] = np.maximum(known, deepest)
+        self._observations = observations
+        point = problem.evaluate(start)
+        fresh = [m for m in factors if m not in self._potentials]
+        if self._potentials and len(fresh) == 1:
+            point = problem.evaluate(problem.shortcut(point, fresh[0]))
+        return point
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +197,13 @@ class _Problem:
                 raise WorkloadError(
                     f"an observation of {marginal} needs {domain.size(marginal)} finite numbers"
                 )
+            counts = _in_order(seen.values, seen.marginal, domain)
             if not (np.isfinite(seen.weight) and seen.weight > 0):
                 raise OptionError(f"the weight of {marginal} ({seen.weight}) must be positive")
-            values, weight = merged.get(marginal, (np.zeros(len(seen.values)), 0.0))
+            values, weight = merged.get(marginal, (np.zeros(len(counts)), 0.0))
             both = weight + seen.weight
-            mean = values + (seen.values - values) * (seen.weight / both)
-            self._constant += 0.5 * seen.weight * weight / both * float(((seen.values - values) ** 2).sum())
+            mean = values + (counts - values) * (seen.weight / both)
+            self._constant += 0.5 * seen.weight * weight / both * float(((counts - values) ** 2).sum())
             merged[marginal] = (mean, both)
         self.total = estimate_total(observations) if total is None else float(total)
         factors = [*merged, *(m for m in zeros if m not in merged)]
@@ -245,26 +271,31 @@ class _Problem:
 
 
 def _accelerated(
-    problem: _Problem, start: Floats, step: float | None, *, tolerance: float, max_steps: int
+    problem: _Problem, here: _Point, step: float | None, *, tolerance: float, max_steps: int
 ) -> tuple[_Point, Fit, float | None]:
     """Momentum on the potentials; returns the best point."""
-    here = best = problem.evaluate(start)
-    if not problem.smoothness:
-        return here, Fit(here.objective, 0.0, 1, True), None
-    behind, pace = start, 1.0
-    a, growth, kept = step or 8.0 / problem.smoothness, 1.1, 0
-    for steps in range(2, max_steps + 1):
+    if not problem.smoothness or problem.settled(here, gap := problem.gap(here), tolerance):
+        return here, Fit(here.objective, gap if problem.smoothness else 0.0, 1, True), step
+    best, behind, pace = here, here.potentials, 1.0
+    safe = 1.0 / problem.smoothness
+    a, growth, kept, steps = max(step or 8 * safe, safe), 1.1, 0, 1
+    while steps < max_steps:
         ahead = here.potentials - a * here.gradient
         next_pace = (1 + np.sqrt(1 + 4 * pace * pace)) / 2
         momentum = (pace - 1) / next_pace
         there = problem.evaluate(ahead + momentum * (ahead - behind))
+        steps += 1
         square, entropy = problem.curvature(here, there)
         smooth = a * square <= entropy
         if there.objective > here.objective and not smooth:
-            a, growth = 0.6 * a, 1 + (growth - 1) / 2
-            pace, behind = max(1.0, pace / 2), here.potentials - (here.potentials - behind) / 2
+            if a == safe and pace == 1.0:
+                break  # a step that cannot fail has failed: what is left is rounding
+            a, growth = max(0.6 * a, safe), 1 + (growth - 1) / 2
+            pace = pace / 2 if pace > 2 else 1.0
+            behind = here.potentials - (here.potentials - behind) / 2 if pace > 1 else here.potentials
             continue
         a *= growth if smooth else 0.9
+        a = max(a, safe)
         if there.objective > here.objective:
             behind, pace = there.potentials, 1.0
         else:
@@ -274,40 +305,52 @@ def _accelerated(
         if kept % _CHECK == 0 and problem.settled(best, gap := problem.gap(best), tolerance):
             return best, Fit(best.objective, gap, steps, True), a
     gap = problem.gap(best)
-    return best, Fit(best.objective, gap, max_steps, problem.settled(best, gap, tolerance)), a
+    return best, Fit(best.objective, gap, steps, problem.settled(best, gap, tolerance)), a
 
 
 def _mirror(
-    problem: _Problem, start: Floats, step: float | None, *, tolerance: float, max_steps: int
+    problem: _Problem, here: _Point, step: float | None, *, tolerance: float, max_steps: int
 ) -> tuple[_Point, Fit, float | None]:
     """Mirror descent with a line search: a step is kept if it brings half of what its slope promised."""
-    here = problem.evaluate(start)
-    if not problem.smoothness:
-        return here, Fit(here.objective, 0.0, 1, True), None
-    a, kept = step or 8.0 / problem.smoothness, 0
-    for steps in range(2, max_steps + 1):
+    if not problem.smoothness or problem.settled(here, gap := problem.gap(here), tolerance):
+        return here, Fit(here.objective, gap if problem.smoothness else 0.0, 1, True), step
+    safe = 1.0 / problem.smoothness
+    a, kept, steps = max(step or 8 * safe, safe), 0, 1
+    while steps < max_steps:
         there = problem.evaluate(here.potentials - a * here.gradient)
+        steps += 1
         promised = 0.5 * float(here.gradient @ (here.marginals - there.marginals))
         if there.objective > here.objective - promised:
-            a *= 0.5
+            if a == safe:
+                break
+            a = max(0.5 * a, safe)
             continue
         here, a, kept = there, 1.5 * a, kept + 1
         if kept % _CHECK == 0 and problem.settled(here, gap := problem.gap(here), tolerance):
             return here, Fit(here.objective, gap, steps, True), a
     gap = problem.gap(here)
-    return here, Fit(here.objective, gap, max_steps, problem.settled(here, gap, tolerance)), a
+    return here, Fit(here.objective, gap, steps, problem.settled(here, gap, tolerance)), a
 
 
 def _flat_mask(marginal: Marginal, mask: NDArray[np.bool_], domain: Domain) -> NDArray[np.bool_]:
     """A mask of impossible cells, checked, in the domain's order of the marginal's columns."""
     key = canonical(marginal, domain)
-    cells = np.asarray(mask)
-    if cells.dtype != np.bool_ or cells.size != domain.size(key):
+    cells, shape = np.asarray(mask), tuple(domain[a] for a in marginal)
+    if cells.dtype != np.bool_ or cells.shape not in (shape, (domain.size(key),)):
         raise WorkloadError(
-            f"structural zeros of {key} need one true or false for each of {domain.size(key)} cells"
+            f"structural zeros of {key} need true or false for each cell, in an array of {shape}"
         )
-    table = cells.reshape([domain[a] for a in marginal])
-    flat = np.ascontiguousarray(table.transpose([marginal.index(a) for a in key])).reshape(-1)
+    flat = _in_order(cells.reshape(-1), marginal, domain)
     if flat.all():
         raise WorkloadError(f"the structural zeros of {key} leave no possible row; remove some of them")
     return flat
+
+
+def _in_order(cells: NDArray[Any], marginal: Iterable[str], domain: Domain) -> NDArray[Any]:
+    """A flat table with its axes in the domain's order rather than the marginal's."""
+    given = tuple(marginal)
+    key = canonical(given, domain)
+    if key == given:
+        return cells
+    table = cells.reshape([domain[a] for a in given]).transpose([given.index(a) for a in key])
+    return np.ascontiguousarray(table).reshape(-1)

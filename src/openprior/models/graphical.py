@@ -106,16 +106,17 @@ class GraphicalModel:
 
     def save(self, folder: Path) -> None:
         """The cliques and their tables."""
-        facts = {"total": self.total, "cliques": [list(c) for c in self.tree.cliques]}
+        tree = self.tree
+        facts = {"total": self.total, "cliques": [*map(list, tree.cliques)], "parents": list(tree.parents)}
         arrays = {f"clique{i}": t for i, t in enumerate(self.tables)}
         write_arrays(folder, "graphical", self.domain, facts, arrays)
 
 
 @register_model("graphical")
 def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
-    tree = JunctionTree(Domain(header["domain"]), [tuple(c) for c in header["cliques"]])
-    saved = {tuple(c): arrays[f"clique{i}"] for i, c in enumerate(header["cliques"])}
-    return GraphicalModel(tree, [saved[c] for c in tree.cliques], header["total"])
+    cliques = [tuple(c) for c in header["cliques"]]
+    tree = JunctionTree.restore(Domain(header["domain"]), cliques, header["parents"])
+    return GraphicalModel(tree, [arrays[f"clique{i}"] for i in range(len(cliques))], header["total"])
 
 
 def _rounded(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

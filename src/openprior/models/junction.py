@@ -117,11 +117,23 @@ class JunctionTree:
         found = tuple(cliques)
         order, up = _spanning(domain, found)
         place = {c: i for i, c in enumerate(order)}
-        shared = [set(found[c]) & set(found[up[c]]) if up[c] >= 0 else set() for c in order]
+        self._set(domain, tuple(found[c] for c in order), tuple(place.get(up[c], -1) for c in order))
+
+    def _set(self, domain: Domain, cliques: tuple[Marginal, ...], parents: tuple[int, ...]) -> None:
+        shared = [
+            set(c) & set(cliques[p]) if p >= 0 else set() for c, p in zip(cliques, parents, strict=True)
+        ]
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "cliques", tuple(found[c] for c in order))
-        object.__setattr__(self, "parents", tuple(place.get(up[c], -1) for c in order))
+        object.__setattr__(self, "cliques", cliques)
+        object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "separators", tuple(tuple(a for a in domain if a in s) for s in shared))
+
+    @classmethod
+    def restore(cls, domain: Domain, cliques: Iterable[Marginal], parents: Iterable[int]) -> "JunctionTree":
+        """A tree as it was, with the same cliques, order and parents."""
+        made = object.__new__(cls)
+        made._set(domain, tuple(cliques), tuple(parents))
+        return made
 
     @property
     def cells(self) -> int:
