@@ -1,7 +1,7 @@
 """`make results`: workload errors on the real pairs, with seeds, means and standard errors.
 
 All 3-way marginals (all 2-way for the 21 columns of ACS), δ = 1e-9, errors of the model's answers and of the synthetic
-rows. `python -m benchmarks.accuracy METHOD ...` measures only those methods and keeps the other lines of the table,
+rows. `python -m benchmarks.accuracy METHOD ... PAIR ...` measures only those and keeps the other lines of the table,
 which is written anew after every line. MWEM is not in the table: none of these domains can be enumerated.
 """
 
@@ -45,8 +45,8 @@ RESULTS = Path(__file__).parent / "results" / "accuracy.md"
 HEADER = f"""# Workload error on real pairs
 
 Mean L1 error a marginal ± standard error over the seeds; δ = {DELTA:g}; replace-one. *Model*: the model's answers; \
-*rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`. Seconds are of whatever else the \
-machine was doing, too.
+*rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`. Seconds are of whatever \
+else the machine was doing, too.
 
 | pair | method | ε | model | rows | max | seconds a run | seeds |
 |---|---|---|---|---|---|---|---|
@@ -111,17 +111,20 @@ def measure(
 
 
 def main(wanted: list[str]) -> None:
-    """Every pair, wanted method and ε; writes a Markdown table."""
-    unknown = [m for m in wanted if m not in METHODS]
+    """Every wanted pair, wanted method and ε; writes a Markdown table."""
+    unknown = [m for m in wanted if m not in METHODS and m not in PAIRS]
     if unknown:
-        sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join(METHODS)}")
+        sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join([*METHODS, *PAIRS])}")
+    methods = [m for m in wanted if m in METHODS] or list(METHODS)
+    places = {p.removesuffix("_01") for p in wanted if p in PAIRS}
     if data_folder() is None:
         sys.exit("no real data: set OPENPRIOR_DATA to the folder that has jam/ and nist_acs/")
-    lines = read()
     for name, private, public, schema, plan in pairs():
+        if places and name not in places:
+            continue
         work = plan.on(schema.domain)
         truth = count_table(encode_table(private, schema), work.marginals)
-        for method in wanted or METHODS:
+        for method in methods:
             mechanism, seeds = METHODS[method]
             for epsilon in EPSILONS if method != "public" else (0.0,):
                 found = np.array(
@@ -136,9 +139,9 @@ def main(wanted: list[str]) -> None:
                     f"{mean[i]:.4f} ± {error[i]:.4f}" if seeds > 1 else f"{mean[i]:.4f}" for i in range(3)
                 ]
                 key = name, method, f"{epsilon:g}"
-                lines[key] = f"| {' | '.join([*key, *cells])} | {mean[3]:.1f} | {seeds} |"
-                print(lines[key], flush=True)
-                write(lines)
+                line = f"| {' | '.join([*key, *cells])} | {mean[3]:.1f} | {seeds} |"
+                print(line, flush=True)
+                write(read() | {key: line})
 
 
 if __name__ == "__main__":

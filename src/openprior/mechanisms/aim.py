@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, leave_uniform, option, register
 from openprior.mechanisms.budget import Share
-from openprior.mechanisms.growing import GrowingModel, expected_noise, noise_of
+from openprior.mechanisms.growing import GrowingModel, expected_noise, noise_of, within_reach
 from openprior.mechanisms.loop import select_measure_fit
 from openprior.models.base import Model
 from openprior.models.estimate import Observation
@@ -36,7 +36,7 @@ class _Annealing:
     def __iter__(self) -> Iterator[Share]:
         last = False
         while not last:
-            last = self._curator.remaining < 2 * self._rho
+            last = self._curator.remaining < 2 * self._rho * (1 - 1e-9)
             rho = self._curator.remaining if last else self._rho
             yield Share((1 - self._alpha) * rho, self._alpha * rho)
 
@@ -81,11 +81,11 @@ class Aim:
         domain, unit = curator.domain, curator.unit
         total = float(curator.n) if unit.n_is_public else None
         growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
-        closure = growing.within_reach(workload.closure())
+        closure = within_reach(domain, workload.closure(), self.size_limit)
         curator.announce(closure)
         weights = {m: _overlap(m, workload) for m in closure}
         singles = [m for m in closure if len(m) == 1]
-        rho = curator.rho / max(self.rounds or 16 * len(domain), len(singles) + 1)
+        rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
         growing.observe(*(_observation(curator.measure(m, self.alpha * rho)) for m in singles))
         schedule = _Annealing(curator, rho, self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
@@ -122,4 +122,4 @@ def _overlap(marginal: Marginal, workload: Workload) -> float:
 
 
 def _observation(measured: Measurement) -> Observation:
-    return Observation(measured.marginal, measured.values, 1 / measured.sigma**2)
+    return Observation(measured.marginal, measured.values, 1 / measured.sigma**2, measured.sigma)

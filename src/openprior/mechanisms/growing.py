@@ -19,7 +19,7 @@ from openprior.privacy.calibrate import gaussian_sigma_squared
 from openprior.privacy.units import Unit
 from openprior.workload import Marginal
 
-__all__ = ["GrowingModel", "expected_noise", "noise_of"]
+__all__ = ["GrowingModel", "check_size", "expected_noise", "noise_of", "within_reach"]
 
 _EFFORT = 1e8
 """Multiplications that the exact answer of one candidate may take; the answers of others are counted from rows."""
@@ -33,22 +33,12 @@ class GrowingModel:
         self, domain: Domain, total: float | None, rng: np.random.Generator, *, size_limit: float
     ) -> None:
         """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes."""
-        widest = max(domain, key=lambda a: domain[a])
-        if domain[widest] * 8 / 2**20 > size_limit:
-            raise OptionError(
-                f"size_limit ({size_limit:g} MB) is smaller than the one-way marginal of '{widest}' "
-                f"({domain[widest] * 8 / 2**20:.3g} MB); raise it, or give the column fewer values"
-            )
+        check_size(domain, size_limit)
         self.observations: list[Observation] = []
         self._size_limit, self._rng = size_limit, rng
         self._structure = Structure(domain)
-        self._estimator = Estimator(domain, total, tolerance=3e-3, max_steps=100)
+        self._estimator = Estimator(domain, total, tolerance=5e-4, max_steps=60)
         self.model: GraphicalModel = self._estimator.fit([]) if total is not None else _nothing(domain)
-
-    def within_reach(self, marginals: Iterable[Marginal]) -> list[Marginal]:
-        """Those whose own table fits the size limit; others can never be measured."""
-        domain = self._structure.domain
-        return [m for m in marginals if domain.size(m) * 8 / 2**20 <= self._size_limit]
 
     def candidates(self, marginals: Iterable[Marginal], used: float) -> list[Marginal]:
         """Those with which the model stays below the size limit times `used`, the share of the budget spent by then.
@@ -71,9 +61,24 @@ class GrowingModel:
 
     def finish(self) -> GraphicalModel:
         """The model, fitted more closely than it has to be between rounds."""
-        self._estimator.tolerance, self._estimator.max_steps = 1e-3, 200
+        self._estimator.tolerance, self._estimator.max_steps = 1e-4, 80
         self.model = self._estimator.fit(self.observations, self._structure)
         return self.model
+
+
+def check_size(domain: Domain, size_limit: float) -> None:
+    """Refuse a limit (in megabytes) below the largest one-way marginal, with which nothing could be measured."""
+    widest = max(domain, key=lambda a: domain[a])
+    if domain[widest] * 8 / 2**20 > size_limit:
+        raise OptionError(
+            f"size_limit ({size_limit:g} MB) is smaller than the one-way marginal of '{widest}' "
+            f"({domain[widest] * 8 / 2**20:.3g} MB); raise it, or give the column fewer values"
+        )
+
+
+def within_reach(domain: Domain, marginals: Iterable[Marginal], size_limit: float) -> list[Marginal]:
+    """Those whose own table fits the size limit; others can never be measured."""
+    return [m for m in marginals if domain.size(m) * 8 / 2**20 <= size_limit]
 
 
 def noise_of(unit: Unit, rho: float) -> float:

@@ -20,7 +20,7 @@ from openprior.mechanisms.base import (
     option,
     register,
 )
-from openprior.mechanisms.growing import GrowingModel, expected_noise, noise_of
+from openprior.mechanisms.growing import GrowingModel, check_size, expected_noise, noise_of, within_reach
 from openprior.models.base import Model
 from openprior.models.estimate import Observation
 from openprior.privacy.curator import Curator
@@ -60,11 +60,13 @@ class JamPgm:
         """Algorithm 2."""
         rows = need_public(public, "jam-pgm")
         domain, unit = curator.domain, curator.unit
-        total = known_total(curator)
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
-        closure = growing.within_reach(workload.closure())
+        check_size(domain, self.size_limit)
+        closure = within_reach(domain, workload.closure(), self.size_limit)
         curator.announce(closure)
-        proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in count_table(rows, closure).items()}
+        public_counts = count_table(rows, closure)
+        total = known_total(curator)  # the first charge: everything that can be refused has been looked at
+        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
+        proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
         for t in range(self.rounds):
             rho = curator.remaining / (self.rounds - t)
             select, measure = (1 - self.alpha) * rho, self.alpha * rho
@@ -81,7 +83,8 @@ class JamPgm:
             marginal = candidates[chosen % len(candidates)]
             by_private = chosen < len(candidates)
             values = curator.measure(marginal, measure).values if by_private else proxy[marginal]
-            growing.observe(Observation(marginal, values))
+            # A public answer was preferred because its error seemed smaller than this noise: fit neither more closely.
+            growing.observe(Observation(marginal, values, sigma=sigma))
             progress(t + 1, self.rounds, "rounds")
         leave_uniform(curator, [seen.marginal for seen in growing.observations])
         return growing.finish()

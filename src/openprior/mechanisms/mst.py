@@ -11,7 +11,7 @@ import numpy as np
 
 from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, option, register
-from openprior.mechanisms.growing import GrowingModel
+from openprior.mechanisms.growing import GrowingModel, within_reach
 from openprior.models.base import Model
 from openprior.models.estimate import Observation
 from openprior.privacy.curator import Curator
@@ -29,7 +29,9 @@ class Mst:
     good_for: ClassVar[str] = "many columns and little budget, without a public table; pairs matter most"
     needs_public: ClassVar[bool] = False
 
-    size_limit: float = option(default=80.0, doc="largest model, in megabytes; larger pairs are left out")
+    size_limit: float = option(
+        default=80.0, doc="largest table of a pair, in megabytes; larger pairs are left out"
+    )
 
     def __post_init__(self) -> None:
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
@@ -47,10 +49,10 @@ class Mst:
         total = float(curator.n) if curator.unit.n_is_public else None
         growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
         singles: list[Marginal] = [(a,) for a in domain]
-        pairs = growing.within_reach(itertools.combinations(domain, 2))
+        pairs = within_reach(domain, itertools.combinations(domain, 2), self.size_limit)
         curator.announce([*singles, *pairs])
         edges = _most_edges(domain.attributes, pairs)
-        share = curator.rho / (3 if edges else 1)
+        share = curator.remaining / (3 if edges else 1)
         self._measure(curator, growing, singles, share)
         progress(1, 3, "steps")
         if not edges:
@@ -69,7 +71,7 @@ class Mst:
     @staticmethod
     def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
         measured = [curator.measure(m, min(rho / len(marginals), curator.remaining)) for m in marginals]
-        growing.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2) for m in measured))
+        growing.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2, m.sigma) for m in measured))
 
 
 def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:

@@ -15,17 +15,11 @@ from openprior.models.propagation import CONSTANT, CONTIGUOUS
 
 __all__ = [
     "contract",
-    "fall",
-    "gather",
-    "groups",
     "largest",
     "project",
     "propagate",
-    "rise",
     "round_rows",
-    "spread",
     "triangulate",
-    "turn",
 ]
 
 _FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}
@@ -214,32 +208,26 @@ def propagate(source, sink, sums, beliefs, nested, inside, cliques, links, first
     cell of its separator, and sends the log of the sum: one exp a cell, and nothing can overflow. What remains is
     p(clique | separator); downwards it is multiplied by the separator's marginal. A root counts its first axes as its
     separator, and is its own parent. A clique is worked through in groups of cells, all steps for one before the
-    next, so that a large table passes through the cache once each way; groups may be shared out over threads.
+    next, so that a large table passes through the cache once each way.
     """
     log_z = 0.0
     for c in range(len(cliques)):
-        spread(source, nested, inside, pool, c)
-        rise(source, sums, beliefs, cliques, links, first, pool, c, 0, groups(cliques, c))
-        log_z += turn(source, sink, sums, cliques, c, total)
+        _spread(source, nested, inside, pool, c)
+        _rise(source, sums, beliefs, cliques, links, first, pool, c)
+        log_z += _turn(source, sink, sums, cliques, c, total)
     for c in range(len(cliques) - 1, -1, -1):
-        fall(sink, sink, sums, beliefs, cliques, links, first, pool, c, 0, groups(cliques, c))
-        gather(sink, nested, inside, pool, c)
+        _fall(sink, sums, beliefs, cliques, links, first, pool, c)
+        _gather(sink, nested, inside, pool, c)
     return log_z
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def groups(cliques, c):  # type: ignore[no-untyped-def]
-    """How many groups of cells a clique has."""
-    return cliques[c, 1] // max(cliques[c, 5], cliques[c, 1] // cliques[c, 3])
-
-
-@nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def rise(source, sums, beliefs, cliques, links, first, pool, c, begin, end):  # type: ignore[no-untyped-def]
-    """Some groups of a clique, upwards: leaves e^(sum − largest) in its table, largest and mass at its separator."""
+def _rise(source, sums, beliefs, cliques, links, first, pool, c):  # type: ignore[no-untyped-def]
+    """A clique, upwards: leaves e^(sum − largest) in its table, largest and mass at its separator."""
     start, cells, separator, width, _, block = cliques[c]
     inner = cells // width
     group = max(block, inner)
-    for g in range(begin, end):
+    for g in range(cells // group):
         for o in range(g * group // block, (g + 1) * group // block):
             _collect(source, beliefs, links, first[c], first[c + 1], start + o * block, o, block, pool)
         for s in range(g * group // inner, (g + 1) * group // inner):
@@ -260,8 +248,8 @@ def rise(source, sums, beliefs, cliques, links, first, pool, c, begin, end):  # 
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def turn(source, sink, sums, cliques, c, total):  # type: ignore[no-untyped-def]
-    """The message of a clique, from what `rise` left; at a root, log Z and the marginal of its first axes."""
+def _turn(source, sink, sums, cliques, c, total):  # type: ignore[no-untyped-def]
+    """The message of a clique, from what `_rise` left; at a root, log Z and the marginal of its first axes."""
     _, _, separator, width, is_root, _ = cliques[c]
     message = source[separator : separator + width]
     _add_logs(message, sums[separator : separator + width])
@@ -280,25 +268,25 @@ def turn(source, sink, sums, cliques, c, total):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def fall(sink, out, sums, beliefs, cliques, links, first, pool, c, begin, end):  # type: ignore[no-untyped-def]
-    """Some groups of a clique, downwards: its table becomes its marginal; `out` gets its factors' and children's."""
+def _fall(sink, sums, beliefs, cliques, links, first, pool, c):  # type: ignore[no-untyped-def]
+    """A clique, downwards: its table becomes its marginal, and its factors and children get theirs."""
     start, cells, separator, width, _, block = cliques[c]
     inner = cells // width
     group = max(block, inner)
     for k in range(first[c], first[c + 1]):
-        out[links[k, 0] : links[k, 0] + links[k, 1]] = 0.0
-    for g in range(begin, end):
+        sink[links[k, 0] : links[k, 0] + links[k, 1]] = 0.0
+    for g in range(cells // group):
         for s in range(g * group // inner, (g + 1) * group // inner):
             part = beliefs[start + s * inner : start + (s + 1) * inner]
             _scale(part, sink[separator + s] / sums[separator + s])
         for o in range(g * group // block, (g + 1) * group // block):
             part = beliefs[start + o * block : start + (o + 1) * block]
             for k in range(first[c], first[c + 1]):
-                _project(part, out, links[k], o, pool)
+                _project(part, sink, links[k], o, pool)
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def gather(sink, nested, inside, pool, c):  # type: ignore[no-untyped-def]
+def _gather(sink, nested, inside, pool, c):  # type: ignore[no-untyped-def]
     """The marginals of a clique's smaller tables, from the larger ones that contain them."""
     for k in range(inside[c + 1] - 1, inside[c] - 1, -1):
         host, size, block = nested[k, 6], nested[k, 7], nested[k, 8]
@@ -313,7 +301,7 @@ def largest(source, beliefs, nested, inside, cliques, links, first, pool):  # ty
     found = 0.0
     for c in range(len(cliques)):
         start, cells, separator, width, is_root, block = cliques[c]
-        spread(source, nested, inside, pool, c)
+        _spread(source, nested, inside, pool, c)
         inner = cells // width
         group = max(block, inner)
         for g in range(cells // group):
@@ -336,7 +324,7 @@ def _scale(part, factor):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def spread(source, nested, inside, pool, c):  # type: ignore[no-untyped-def]
+def _spread(source, nested, inside, pool, c):  # type: ignore[no-untyped-def]
     """Add the smaller tables of a clique to the larger ones that contain them."""
     for k in range(inside[c], inside[c + 1]):
         host, size, block = nested[k, 6], nested[k, 7], nested[k, 8]

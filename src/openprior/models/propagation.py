@@ -6,13 +6,11 @@ costs the maps, which are small: each is two halves, whose sizes multiply to the
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.local import workers
 from openprior.data.domain import Domain
 from openprior.models.junction import JunctionTree
 from openprior.workload import Marginal
@@ -27,9 +25,6 @@ _INNER = 1024
 """Cells of a map's inner half, at most; two such tables stay in the first-level cache."""
 _GROUP = 1 << 14
 """Cells of a root that are worked through together."""
-_LARGE = 1 << 18
-"""Cells of a model from which on threads are worth their while."""
-_PARTS = 4
 _EVEN = 16
 """Cells that are summed together, or lie side by side, from which on a loop of their own is faster."""
 
@@ -119,7 +114,6 @@ class Propagation:
         self._links, self._first = _rows(links)
         self._pool = np.concatenate(pool) if pool else np.zeros(0, np.int32)
         self._source, self._sink, self._sums = np.zeros(used), np.zeros(used), np.ones(used)
-        self._rooms: list[Floats] = []
 
     @staticmethod
     def _nest(
@@ -136,8 +130,6 @@ class Propagation:
         from openprior.models.kernel import propagate
 
         self._fill(potentials)
-        if len(self.beliefs) >= _LARGE:
-            return self._sink[: self.length], self._shared_out(total)
         log_z = propagate(
             self._source,
             self._sink,
@@ -152,49 +144,6 @@ class Propagation:
             total,
         )
         return self._sink[: self.length], float(log_z)
-
-    def _shared_out(self, total: float) -> float:
-        """The same, with the groups of large cliques shared out over threads.
-
-        Always in so many parts, whatever the cores, and added up in their order: the result is the same everywhere.
-        """
-        from openprior.models import kernel
-
-        source, sink, sums, beliefs = self._source, self._sink, self._sums, self.beliefs
-        tree = (self._cliques, self._links, self._first, self._pool)
-        log_z = 0.0
-        with ThreadPoolExecutor(workers()) as threads:
-
-            def share(c: int, work: Callable[[int, int, int], None]) -> int:
-                count = kernel.groups(self._cliques, c)
-                parts = _PARTS if self._cliques[c, 1] >= _LARGE // 4 and count >= _PARTS else 1
-                ends = [count * k // parts for k in range(parts + 1)]
-                for done in [threads.submit(work, k, ends[k], ends[k + 1]) for k in range(parts)]:
-                    done.result()
-                return parts
-
-            for c in range(len(self._cliques)):
-                kernel.spread(source, self._nested, self._inside, self._pool, c)
-                share(c, lambda _, begin, end: kernel.rise(source, sums, beliefs, *tree, c, begin, end))  # noqa: B023
-                log_z += kernel.turn(source, sink, sums, self._cliques, c, total)
-            for c in range(len(self._cliques) - 1, -1, -1):
-                outs = [sink, *self._extra()]
-                parts = share(
-                    c,
-                    lambda k, begin, end: kernel.fall(sink, outs[k], sums, beliefs, *tree, c, begin, end),  # noqa: B023
-                )
-                for link in self._links[self._first[c] : self._first[c + 1]] if parts > 1 else ():
-                    place = slice(link[0], link[0] + link[1])
-                    for out in outs[1:parts]:
-                        sink[place] += out[place]
-                kernel.gather(sink, self._nested, self._inside, self._pool, c)
-        return log_z
-
-    def _extra(self) -> list[Floats]:
-        """Room for all parts but the first to add up in."""
-        if not self._rooms:
-            self._rooms = [np.zeros(len(self._sink)) for _ in range(_PARTS - 1)]
-        return self._rooms
 
     def largest(self, values: Floats) -> float:
         """The largest Σ values over all rows of the domain; overwrites the beliefs."""

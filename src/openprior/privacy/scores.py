@@ -99,6 +99,10 @@ class L1Score:
         table = counts[self.marginal]
         steps = Fraction(0)
         for coefficient, reference in self.terms:
+            if reference.shape != table.shape:
+                raise PrivacyError(
+                    f"a reference of {self.marginal} has {len(reference)} of {len(table)} cells"
+                )
             steps += Fraction(coefficient) * int(distance(table, reference, _GRID))
         return Fraction(self.weight) * (Fraction(self.offset) + steps / _GRID)
 

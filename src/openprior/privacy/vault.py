@@ -36,9 +36,13 @@ class Vault:
         self.domain: Domain = encoder.schema.domain
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
-        """These will be wanted: the next pass counts them too. Reads nothing."""
-        for marginal in marginals:
-            self._announced.setdefault(canonical(marginal, self.domain))
+        """These will be wanted: the next pass counts them too. Reads nothing; refuses more cells than can be counted,
+        while nothing has been charged for them yet."""
+        both = self._announced | dict.fromkeys(canonical(m, self.domain) for m in marginals)
+        todo = [m for m in both if m not in self._counts]
+        if todo:
+            Cells(self.domain, todo)
+        self._announced = both
 
     @property
     def rows(self) -> int:
