@@ -35,6 +35,7 @@ slow: $(STAMP) ## the long statistical tests
 
 bench: $(STAMP) ## speed, with the peer in the same run
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.graphical race
 
 results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results
 	$(BIN)/python -m benchmarks.accuracy

@@ -1,16 +1,21 @@
-"""Our side of the graphical-model race, in a process of its own, so that its memory can be read off.
+"""The race of graphical models: jam-pgm and aim on ADULT against the same loops on `mbi` (see `benchmarks.mbi_loops`).
 
-`python -m benchmarks.graphical jam|aim` runs the mechanism through a curator with seeded noise on a JAM-PGM pair and
-prints one line of JSON, as `benchmarks.mbi_loops` does for the peer: seconds of the loop without loading, peak memory,
-and where the seconds went. `python -m benchmarks.graphical growth` shows how they grow.
+`python -m benchmarks.graphical race` runs both sides, each in a process of its own so that its memory can be read off,
+and writes `results/graphical.txt`; the peer takes ten minutes and more for each. `jam` and `aim` run our side alone,
+through a curator with seeded noise, and print one line of JSON: seconds of the loop without loading, peak memory, the
+model's size. `growth` shows how the seconds grow and where they go.
 """
 
 import argparse
 import cProfile
 import json
+import os
 import pstats
 import resource
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,18 +129,47 @@ def growth() -> None:
     print(", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items()))
 
 
+def race() -> None:
+    """Both sides of both mechanisms; ours with three seeds, as the size of the model depends on chance."""
+    lines = []
+
+    def side(module: str, *words: str) -> dict[str, Any]:
+        command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{module}", *words]
+        done = subprocess.run(command, capture_output=True, check=True, text=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    for kind in ("jam", "aim"):
+        ours = [side("graphical", kind, "--seed", str(seed)) for seed in range(3)]
+        peer = side("mbi_loops", kind, "--steps", "200")
+        median = sorted(ours, key=lambda r: r["seconds"])[1]
+        name = {"jam": "jam-pgm, 30 rounds", "aim": "aim"}[kind]
+        lines.append(
+            f"{name}, ADULT, epsilon = 1, all 3-way marginals, size limit 80 MB, {os.cpu_count()} cores"
+        )
+        for who, r in [*(("  ours", r) for r in ours), ("  mbi loop", peer)]:
+            lines.append(
+                f"{who}: {r['seconds']:.1f} s, {r['peak_mb']:.0f} MB, model {r['model_mb']:.2f} MB, "
+                f"error of the rows {r['workload_error']:.4f}"
+            )
+        ratio = peer["seconds"] / median["seconds"]
+        lines.append(f"  the peer takes {ratio:.0f} times as long (goal: >= 20) as the median of ours")
+        print("\n".join(lines[-6:]), flush=True)
+        results = Path(__file__).parent / "results" / "graphical.txt"
+        results.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("jam", "aim", "growth"))
+    parser.add_argument("what", choices=("jam", "aim", "race", "growth"))
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pair", default="adult_pub025_01")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--size-limit", type=float, default=80.0)
     asked = parser.parse_args()
-    if asked.what == "growth":
-        growth()
+    if asked.what in ("race", "growth"):
+        (race if asked.what == "race" else growth)()
         return
     print(
         json.dumps(report(asked.what, asked.epsilon, asked.seed, asked.pair, asked.rounds, asked.size_limit))
