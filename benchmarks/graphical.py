@@ -112,18 +112,16 @@ def growth() -> None:
     """How the time of jam-pgm on ADULT grows with rounds, columns, the size limit and the budget."""
     warm_up()
     cases = [{"rounds": r} for r in (10, 30, 60)]
-    cases += [{"columns": c} for c in (6, 9, 12, 15)]
-    cases += [{"size_limit": s} for s in (0.5, 2.0, 10.0, 80.0)]
-    cases += [{"epsilon": e} for e in (0.1, 1.0, 10.0)]
+    cases += [{"columns": c} for c in (6, 9, 12)]
+    cases += [{"size_limit": s} for s in (0.5, 2.0, 10.0)]
+    cases += [{"epsilon": e} for e in (0.1, 10.0)]
     for case in cases:
         options = {"rounds": 30, "columns": 15, "size_limit": 80.0, "epsilon": 1.0} | case
         private, public = tables("adult_pub025_01", int(options["columns"]))
         mechanism = JamPgm(rounds=int(options["rounds"]), size_limit=options["size_limit"])
-        runs = [run(mechanism, private, public, options["epsilon"], seed) for seed in range(3)]
-        seconds = sorted(s for _, s, _ in runs)
-        sizes = sorted(m.tree.cells * 8 / 2**20 for m, _, _ in runs)
+        model, seconds, _ = run(mechanism, private, public, options["epsilon"], 0)
         (name, value), *_ = case.items()
-        print(f"{name} = {value:g}: {seconds[1]:.1f} s (model {sizes[1]:.1f} MB), median of 3", flush=True)
+        print(f"{name} = {value:g}: {seconds:.1f} s, model {model.tree.cells * 8 / 2**20:.1f} MB", flush=True)
     shares = profile(JamPgm(), *tables("adult_pub025_01"), 1.0, 0)
     total = sum(shares.values())
     print(", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items()))
