@@ -97,7 +97,7 @@ def _join(adjacent: NDArray[np.bool_], places: list[int]) -> None:
 
 def _triangulate(adjacent: NDArray[np.bool_], sizes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
     """The maximal cliques of a chordal graph around this one, and their cells."""
-    from openprior.models.kernel import triangulate
+    from openprior.models.chordal import triangulate
 
     cliques = np.zeros_like(adjacent)
     count, cells = triangulate(adjacent, sizes, cliques)
