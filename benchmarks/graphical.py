@@ -9,7 +9,6 @@ model's size. `growth` shows how the seconds grow and where they go.
 import argparse
 import cProfile
 import json
-import os
 import pstats
 import resource
 import subprocess
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import jam_pair
-from openprior.counting.local import count_table
+from openprior.counting.local import count_table, workers
 from openprior.data.encode import Table, encode_table
 from openprior.evaluate.metrics import errors_of
 from openprior.mechanisms.aim import Aim
@@ -143,9 +142,7 @@ def race() -> None:
         peer = side("mbi_loops", kind, "--steps", "200")
         median = sorted(ours, key=lambda r: r["seconds"])[1]
         name = {"jam": "jam-pgm, 30 rounds", "aim": "aim"}[kind]
-        lines.append(
-            f"{name}, ADULT, epsilon = 1, all 3-way marginals, size limit 80 MB, {os.cpu_count()} cores"
-        )
+        lines.append(f"{name}, ADULT, epsilon = 1, all 3-way marginals, size limit 80 MB, {workers()} cores")
         for who, r in [*(("  ours", r) for r in ours), ("  mbi loop", peer)]:
             lines.append(
                 f"{who}: {r['seconds']:.1f} s, {r['peak_mb']:.0f} MB, model {r['model_mb']:.2f} MB, "
