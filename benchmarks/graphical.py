@@ -26,6 +26,7 @@ from openprior.evaluate.metrics import errors_of
 from openprior.mechanisms.aim import Aim
 from openprior.mechanisms.jam import JamPgm
 from openprior.models.graphical import GraphicalModel
+from openprior.models.junction import megabytes
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.workload import all_marginals
@@ -89,7 +90,7 @@ def report(kind: str, epsilon: float, seed: int, pair: str, rounds: int, size_li
         "rounds": done,
         "peak_mb": round(peak),
         "cliques": len(model.tree.cliques),
-        "model_mb": round(model.tree.cells * 8 / 2**20, 2),
+        "model_mb": round(megabytes(model.tree.cells), 2),
         "workload_error": round(error, 4),
     }
 
@@ -122,7 +123,7 @@ def growth() -> None:
         model, _, _ = run(mechanism, private, public, options["epsilon"], 0)
         seconds = time.process_time() - begin
         (name, value), *_ = case.items()
-        print(f"{name} = {value:g}: {seconds:.1f} s, model {model.tree.cells * 8 / 2**20:.1f} MB", flush=True)
+        print(f"{name} = {value:g}: {seconds:.1f} s, model {megabytes(model.tree.cells):.1f} MB", flush=True)
     shares = profile(JamPgm(), *tables("adult_pub025_01"), 1.0, 0)
     total = sum(shares.values())
     print(", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items()))

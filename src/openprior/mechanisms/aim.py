@@ -18,7 +18,6 @@ from openprior.mechanisms.budget import Share
 from openprior.mechanisms.growing import GrowingModel, expected_noise, noise_of, within_reach
 from openprior.mechanisms.loop import select_measure_fit
 from openprior.models.base import Model
-from openprior.models.estimate import Observation
 from openprior.privacy.curator import Curator, Measurement
 from openprior.privacy.scores import L1Score
 from openprior.workload import Marginal, Workload
@@ -86,7 +85,7 @@ class Aim:
         weights = {m: _overlap(m, workload) for m in closure}
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
-        growing.observe(*(_observation(curator.measure(m, self.alpha * rho)) for m in singles))
+        growing.measured(*(curator.measure(m, self.alpha * rho) for m in singles))
         schedule = _Annealing(curator, rho, self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
 
@@ -104,13 +103,13 @@ class Aim:
             return list(model)[index], None
 
         def fit(measured: Measurement) -> None:
-            growing.observe(_observation(measured))
+            growing.measured(measured)
             after = growing.model.answers([measured.marginal])[measured.marginal]
             moved = float(np.abs(after - model[measured.marginal]).sum())
             schedule.heard(moved / expected_noise(measured.sigma, len(after)))
 
         select_measure_fit(curator, schedule, propose, locate, fit, progress)
-        leave_uniform(curator, singles)
+        leave_uniform(curator, singles, "Name them in the workload, or drop them")
         return growing.finish()
 
 
@@ -119,7 +118,3 @@ def _overlap(marginal: Marginal, workload: Workload) -> float:
     return sum(
         w * len(set(marginal) & set(m)) for m, w in zip(workload.marginals, workload.weights, strict=True)
     )
-
-
-def _observation(measured: Measurement) -> Observation:
-    return Observation(measured.marginal, measured.values, 1 / measured.sigma**2, measured.sigma)

@@ -104,14 +104,14 @@ def need_public(public: Table | None, name: str) -> Table:
     return public
 
 
-def leave_uniform(curator: Curator, known: Iterable[Marginal]) -> None:
-    """Say which columns nothing was measured of, if any: they are uniform in every answer and row."""
+def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> None:
+    """Say which columns nothing was measured of, if any, and what to do: they are uniform in every answer and row."""
     seen = {a for m in known for a in m}
     left_out = [a for a in curator.domain if a not in seen]
     if left_out:
         said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
         curator.remark(said)
-        warnings.warn(f"{said} Name them in the workload, or drop them", OpenPriorWarning, 2)
+        warnings.warn(f"{said} {remedy}", OpenPriorWarning, 2)
 
 
 def known_total(curator: Curator, share: float = 0.02) -> float:

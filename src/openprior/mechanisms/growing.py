@@ -14,8 +14,9 @@ from openprior.data.domain import Domain
 from openprior.errors import OptionError
 from openprior.models.estimate import Estimator, Observation
 from openprior.models.graphical import GraphicalModel
-from openprior.models.junction import Structure
+from openprior.models.junction import Structure, megabytes
 from openprior.privacy.calibrate import gaussian_sigma_squared
+from openprior.privacy.curator import Measurement
 from openprior.privacy.units import Unit
 from openprior.workload import Marginal
 
@@ -38,7 +39,7 @@ class GrowingModel:
         self._size_limit, self._rng = size_limit, rng
         self._structure = Structure(domain)
         self._estimator = Estimator(domain, total, tolerance=5e-4, max_steps=60)
-        self.model: GraphicalModel = self._estimator.fit([]) if total is not None else _nothing(domain)
+        self.model: GraphicalModel = self._estimator.fit([])
 
     def candidates(self, marginals: Iterable[Marginal], used: float) -> list[Marginal]:
         """Those with which the model stays below the size limit times `used`, the share of the budget spent by then.
@@ -52,8 +53,12 @@ class GrowingModel:
         """The model's answers, for scores."""
         return self.model.approximate_answers(marginals, self._rng, effort=_EFFORT, rows=_ROWS)
 
+    def measured(self, *measurements: Measurement) -> None:
+        """Take private measurements in, weighted by 1/σ², and fit again."""
+        self.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2, m.sigma) for m in measurements))
+
     def observe(self, *observations: Observation) -> None:
-        """Take measurements in and fit again."""
+        """Take observations in and fit again."""
         for seen in observations:
             self._structure = self._structure.with_marginal(seen.marginal)
         self.observations += observations
@@ -69,16 +74,16 @@ class GrowingModel:
 def check_size(domain: Domain, size_limit: float) -> None:
     """Refuse a limit (in megabytes) below the largest one-way marginal, with which nothing could be measured."""
     widest = max(domain, key=lambda a: domain[a])
-    if domain[widest] * 8 / 2**20 > size_limit:
+    if megabytes(domain[widest]) > size_limit:
         raise OptionError(
             f"size_limit ({size_limit:g} MB) is smaller than the one-way marginal of '{widest}' "
-            f"({domain[widest] * 8 / 2**20:.3g} MB); raise it, or give the column fewer values"
+            f"({megabytes(domain[widest]):.3g} MB); raise it, or give the column fewer values"
         )
 
 
 def within_reach(domain: Domain, marginals: Iterable[Marginal], size_limit: float) -> list[Marginal]:
     """Those whose own table fits the size limit; others can never be measured."""
-    return [m for m in marginals if domain.size(m) * 8 / 2**20 <= size_limit]
+    return [m for m in marginals if megabytes(domain.size(m)) <= size_limit]
 
 
 def noise_of(unit: Unit, rho: float) -> float:
@@ -93,8 +98,3 @@ def expected_noise(sigma: float, cells: int) -> float:
     15.96
     """
     return math.sqrt(2 / math.pi) * sigma * cells
-
-
-def _nothing(domain: Domain) -> GraphicalModel:
-    """The uniform distribution, of one row: there is no total yet."""
-    return Estimator(domain, 1.0).fit([])

@@ -86,5 +86,6 @@ class JamPgm:
             # A public answer was preferred because its error seemed smaller than this noise: fit neither more closely.
             growing.observe(Observation(marginal, values, sigma=sigma))
             progress(t + 1, self.rounds, "rounds")
-        leave_uniform(curator, [seen.marginal for seen in growing.observations])
+        chosen_at_all = [seen.marginal for seen in growing.observations]
+        leave_uniform(curator, chosen_at_all, "Name them in the workload, raise rounds, or drop them")
         return growing.finish()

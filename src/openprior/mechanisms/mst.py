@@ -13,7 +13,6 @@ from openprior.data.encode import Table
 from openprior.mechanisms.base import Progress, check, option, register
 from openprior.mechanisms.growing import GrowingModel, within_reach
 from openprior.models.base import Model
-from openprior.models.estimate import Observation
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
 from openprior.workload import Marginal, Workload
@@ -70,8 +69,8 @@ class Mst:
 
     @staticmethod
     def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
-        measured = [curator.measure(m, min(rho / len(marginals), curator.remaining)) for m in marginals]
-        growing.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2, m.sigma) for m in measured))
+        each = rho / len(marginals)
+        growing.measured(*(curator.measure(m, min(each, curator.remaining)) for m in marginals))
 
 
 def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:

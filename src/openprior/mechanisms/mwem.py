@@ -80,7 +80,7 @@ class Mwem:
         learnt = run_rounds(
             curator, factors, total, spread(curator.remaining, self.rounds), how, rng, progress
         )
-        leave_uniform(curator, groups)
+        leave_uniform(curator, groups, "Name them in the workload or in a group, or drop them")
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 

@@ -18,7 +18,8 @@ def triangulate(adjacent, sizes, cliques):  # type: ignore[no-untyped-def]
 
     The best of a few greedy elimination orders: next the vertex whose clique is smallest (ties: fewest new edges), or
     the one with fewest new edges (ties: smallest clique); first by the true sizes, then by bent ones.
-    Measured on ADULT: a quarter smaller than by the first two alone, and sometimes five times.
+    Measured on 200 sets of ADULT's marginals: a fifth smaller than by the first two alone on average, the same for
+    half of them, and once thirty times smaller.
     """
     d = len(sizes)
     logs = np.log(sizes)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.data.domain import Domain
 from openprior.models.junction import JunctionTree
-from openprior.models.propagation import sum_down
+from openprior.models.propagation import offsets, sum_down
 from openprior.workload import Marginal
 
 __all__ = ["Elimination"]
@@ -82,11 +82,7 @@ class Elimination:
 
     def _gather(self, clique: int, towards: int, carried: int) -> Floats:
         """p(carried), or Σ p(separator, carried), at a clique; flat, the separator's cells first, then the carried."""
-        fixed = 0 if towards < 0 else self._near[clique][towards]
-        branches = self._branches(clique, towards, carried)
-        needed = fixed | carried & self._cliques[clique]
-        for other, _ in branches:
-            needed |= self._near[clique][other]
+        fixed, needed, branches = self._plan(clique, towards, carried)
         messages = [
             (self._near[clique][other], beyond, self._message(other, clique, beyond))
             for other, beyond in branches
@@ -166,7 +162,8 @@ class Elimination:
             right = right.transpose([*(edge.index(a) for a in (*shared, *summed)), len(edge)])
             return (left @ right.reshape(batch, inner, width)).reshape(-1), [*shared, *own]
         out = np.zeros((batch * rows, width))
-        contract(table, self._offsets(axes, edge), self._offsets(axes, kept), message, out)
+        here, there, result = ([self._names[a] for a in group] for group in (axes, edge, kept))
+        contract(table, offsets(self._domain, here, there), offsets(self._domain, here, result), message, out)
         return out.reshape(-1), kept
 
     def _message(self, clique: int, towards: int, carried: int) -> Floats:
@@ -222,11 +219,7 @@ class Elimination:
         key = (clique, towards, carried)
         found = self._costs.get(key)
         if found is None:
-            fixed = 0 if towards < 0 else self._near[clique][towards]
-            branches = self._branches(clique, towards, carried)
-            needed = fixed | carried & self._cliques[clique]
-            for other, _ in branches:
-                needed |= self._near[clique][other]
+            fixed, needed, branches = self._plan(clique, towards, carried)
             keep = fixed | carried
             found = float(self._size(needed))
             for k, (other, beyond) in enumerate(branches):
@@ -238,14 +231,17 @@ class Elimination:
             self._costs[key] = found
         return found
 
-    def _branches(self, clique: int, towards: int, carried: int) -> list[tuple[int, int]]:
-        """The neighbours that have to send something, and what; those that carry least first."""
-        missing = carried & ~self._cliques[clique]
-        found = []
-        for other in self._near[clique]:
+    def _plan(self, clique: int, towards: int, carried: int) -> tuple[int, int, list[tuple[int, int]]]:
+        """The separator towards the meeting, the attributes needed of the clique, and the neighbours that have to send
+        something, with what; those that carry least first."""
+        fixed = 0 if towards < 0 else self._near[clique][towards]
+        needed, missing = fixed | carried & self._cliques[clique], carried & ~self._cliques[clique]
+        branches = []
+        for other, separator in self._near[clique].items():
             if other != towards and missing & self._beyond[other, clique]:
-                found.append((other, missing & self._beyond[other, clique]))
-        return sorted(found, key=lambda b: (self._size(b[1]), b[0]))
+                branches.append((other, missing & self._beyond[other, clique]))
+                needed |= separator
+        return fixed, needed, sorted(branches, key=lambda b: (self._size(b[1]), b[0]))
 
     def _side(self, clique: int, towards: int) -> int:
         """The attributes on this side of an edge that are not in its separator."""
@@ -302,11 +298,3 @@ class Elimination:
         table = flat.reshape([self._sizes[a] for a in axes])
         rest = [a for a in wanted if a in axes]
         return np.ascontiguousarray(table.transpose([axes.index(a) for a in rest])).reshape(-1)
-
-    def _offsets(self, axes: list[int], target: list[int]) -> NDArray[np.int32]:
-        strides = {a: math.prod(self._sizes[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
-        found = np.zeros(1, np.int32)
-        for a in axes:
-            steps = np.arange(self._sizes[a], dtype=np.int32) * strides.get(a, 0)
-            found = np.add.outer(found, steps).reshape(-1)
-        return found

@@ -9,7 +9,7 @@ all optima it finds the one of largest entropy. Two ways:
   seen on the way: f is L-smooth relative to the entropy, with L = N·Σᵢ wᵢ at worst (Pinsker) and far less in practice.
 
 Both stop on a certificate. f is convex, so f(μ) − f* ≤ ⟨∇f, μ⟩ − N·min_x Σᵢ ∇fᵢ(x_τᵢ) = gap, and that minimum over all
-rows is one more pass of messages, with max for log-sum-exp. No number of steps has to be guessed.
+rows is one more pass of messages, with max for log-sum-exp; `max_steps` is only how long one is willing to wait.
 
 The potentials belong to measured marginals, not to cliques; so they outlive any change of the tree, and the next
 fit starts where the last one ended.

@@ -17,7 +17,7 @@ from openprior.data.domain import Domain
 from openprior.data.encode import Table, dtype_for
 from openprior.models.base import Model, register_model, write_arrays
 from openprior.models.elimination import Elimination
-from openprior.models.junction import JunctionTree
+from openprior.models.junction import JunctionTree, megabytes
 from openprior.models.propagation import layout
 from openprior.workload import Marginal
 
@@ -77,7 +77,8 @@ class GraphicalModel:
 
     def sample(self, rows: int, rng: np.random.Generator, *, rounded: bool = True) -> Table:
         """So many rows. Rounded: every clique's cells come as often as they should, up to less than one row for each
-        value of the separator; otherwise independent draws. In either case one row alone follows the model."""
+        value of the separator; otherwise independent draws. Either way they come in random order, and one row alone
+        follows the model."""
         columns: dict[str, NDArray[Any]] = {}
         for c in range(len(self.tree.cliques) - 1, -1, -1):
             separator = self.tree.separators[c]
@@ -90,15 +91,14 @@ class GraphicalModel:
             fresh = self.axes[c][len(separator) :]
             for a, codes in zip(fresh, np.unravel_index(cells, [self.domain[a] for a in fresh]), strict=True):
                 columns[a] = codes.astype(dtype_for(self.domain[a]))
-        order = rng.permutation(rows)
-        return Table(self.domain, tuple(columns[a][order] for a in self.domain))
+        return Table(self.domain, tuple(columns[a] for a in self.domain))
 
     def summary(self) -> str:
         """The model in a few lines: its cliques, treewidth and size."""
         tree = self.tree
         lines = [
             f"{len(tree.cliques)} cliques over {len(self.domain)} attributes, treewidth {tree.treewidth}, "
-            f"{tree.cells:,} cells ({tree.cells * 8 / 2**20:.2f} MB), {self.total:,.0f} rows"
+            f"{tree.cells:,} cells ({megabytes(tree.cells):.2f} MB), {self.total:,.0f} rows"
         ]
         for clique in sorted(tree.cliques, key=self.domain.size, reverse=True):
             lines.append(f"  {' × '.join(clique)}: {self.domain.size(clique):,} cells")

@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 from openprior.data.domain import Domain
 from openprior.workload import Marginal, canonical
 
-__all__ = ["JunctionTree", "Structure"]
+__all__ = ["JunctionTree", "Structure", "megabytes"]
+
+
+def megabytes(cells: float) -> float:
+    """The size of so many cells, at eight bytes each."""
+    return cells * 8 / 2**20
 
 
 class Structure:
@@ -53,7 +58,7 @@ class Structure:
     @property
     def megabytes(self) -> float:
         """The size of the tables, at eight bytes a cell."""
-        return self._cells * 8 / 2**20
+        return megabytes(self._cells)
 
     def cells_with(self, marginal: Iterable[str]) -> float:
         """How many cells there would be with one more marginal."""
@@ -69,7 +74,7 @@ class Structure:
 
     def megabytes_with(self, marginal: Iterable[str]) -> float:
         """The size of the tables with one more marginal."""
-        return self.cells_with(marginal) * 8 / 2**20
+        return megabytes(self.cells_with(marginal))
 
     def with_marginal(self, marginal: Iterable[str]) -> "Structure":
         """The structure with one more marginal; as large as `cells_with` said."""

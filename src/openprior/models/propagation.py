@@ -15,7 +15,7 @@ from openprior.data.domain import Domain
 from openprior.models.junction import JunctionTree
 from openprior.workload import Marginal
 
-__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "Propagation", "layout", "sum_down"]
+__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "Propagation", "layout", "offsets", "sum_down"]
 
 Floats = NDArray[np.float64]
 
@@ -212,10 +212,9 @@ def _map(
     domain: Domain, axes: Sequence[str], target: Marginal, start: int, pool: list[NDArray[np.int32]]
 ) -> tuple[int, ...]:
     """Put the two halves of the map from a table to a smaller one in the pool; returns where they are."""
-    strides = {a: math.prod(domain[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
     split = _split(domain, axes)
-    outer, inner = _offsets(domain, axes[:split], strides), _offsets(domain, axes[split:], strides)
-    run, kind = _run(domain, axes[split:], strides)
+    outer, inner = offsets(domain, axes[:split], target), offsets(domain, axes[split:], target)
+    run, kind = _run(domain, axes[split:], _strides(domain, target))
     begin = sum(map(len, pool))
     pool += [outer, inner]
     return start, domain.size(target), begin, begin + len(outer), run, kind
@@ -243,9 +242,15 @@ def _run(domain: Domain, axes: Sequence[str], strides: dict[str, int]) -> tuple[
     return run, CONSTANT if summed else CONTIGUOUS
 
 
-def _offsets(domain: Domain, axes: Sequence[str], strides: dict[str, int]) -> NDArray[np.int32]:
+def offsets(domain: Domain, axes: Sequence[str], target: Sequence[str]) -> NDArray[np.int32]:
+    """For every cell of a table with these axes, its place in the target as far as they tell it."""
+    strides = _strides(domain, target)
     found = np.zeros(1, np.int32)
     for a in axes:
         steps = np.arange(domain[a], dtype=np.int32) * strides.get(a, 0)
         found = np.add.outer(found, steps).reshape(-1)
     return found
+
+
+def _strides(domain: Domain, target: Sequence[str]) -> dict[str, int]:
+    return {a: math.prod(domain[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
