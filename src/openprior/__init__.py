@@ -2,7 +2,7 @@
 
 >>> import openprior as op
 >>> sorted(op.mechanisms())
-['aim', 'jam-pgm', 'mst', 'mwem', 'mwem-pub', 'pmw-pub', 'public']
+['aim', 'jam-pgm', 'mst', 'mwem', 'mwem-pub', 'pmw-pub', 'public', 'tilt']
 """
 
 import importlib
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openprior.mechanisms.mwem_pub import MwemPub
     from openprior.mechanisms.pmw_pub import PmwPub
     from openprior.mechanisms.public import PublicProxy
+    from openprior.mechanisms.tilt import Tilt
     from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "PublicProxy",
     "Release",
     "Schema",
+    "Tilt",
     "Workload",
     "all_marginals",
     "best_mixture_error",
@@ -65,6 +67,7 @@ _HOMES = {
     "PmwPub": "mechanisms.pmw_pub",
     "PublicProxy": "mechanisms.public",
     "Schema": "data.schema",
+    "Tilt": "mechanisms.tilt",
     "Workload": "workload",
     "all_marginals": "workload",
     "best_mixture_error": "guidance.mixture",

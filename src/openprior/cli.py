@@ -94,9 +94,7 @@ def release(
             help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."
         ),
     ] = "3",
-    mechanism: Annotated[
-        str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")
-    ] = "pmw-pub",
+    mechanism: Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")] = "tilt",
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
     ] = None,

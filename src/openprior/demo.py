@@ -13,46 +13,35 @@ from openprior.data.simulate import demo_surveys
 from openprior.errors import OptionError
 from openprior.evaluate import evaluate
 from openprior.mechanisms.base import Mechanism, Progress
-from openprior.mechanisms.mwem import Mwem
-from openprior.mechanisms.pmw_pub import PmwPub
 from openprior.mechanisms.public import PublicProxy
+from openprior.mechanisms.tilt import Tilt
 from openprior.release import release
 from openprior.workload import all_marginals
 
 __all__ = ["run_demo"]
 
 _DELTA = 1e-9
-_GROUPS = (
-    ("region", "district"),
-    ("age", "marital_status", "employment"),
-    ("education", "occupation", "tenure"),
-    ("hours", "income"),
-    ("sex", "household_size", "children"),
-    ("health", "chronic"),
-    ("moved_in",),
-)
-"""MWEM cannot enumerate sixteen columns; in factored form it learns columns that belong together."""
 
 
 def run_demo(
     out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Release the second survey into `out` with PMW^Pub; returns the errors of three methods side by side."""
+    """Release the second survey into `out` with Tilt; returns its errors beside those of either survey alone."""
     if rows < 500:
         raise OptionError(f"rows ({rows}) must be at least 500, or the two surveys have too little in common")
     public, private = demo_surveys(rows_public=rows, rows_private=rows)
     schema = Schema.draft(public)
-    methods: list[tuple[str, Mechanism, Path | None]] = [
-        ("last year's survey", PublicProxy(), None),
-        ("this year's, privately", Mwem(groups=_GROUPS), None),
-        ("both", PmwPub(), Path(out)),
+    methods: list[tuple[str, Mechanism, Any, Path | None]] = [
+        ("last year's survey", PublicProxy(), public, None),
+        ("this year's, privately", Tilt(), None, None),
+        ("both", Tilt(), public, Path(out)),
     ]
     compared = []
-    for uses, mechanism, folder in methods:
+    for uses, mechanism, prior, folder in methods:
         begin = time.perf_counter()
         made = release(
             private,
-            public if mechanism.needs_public else None,
+            prior,
             schema=schema,
             workload=all_marginals(3),
             epsilon=epsilon,

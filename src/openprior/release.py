@@ -96,7 +96,7 @@ def release(
     private, public   anything that streams Arrow, a path (CSV, Parquet, a folder of them), or a DuckDB relation
     schema            what the columns are; drafted from the public table if not given
     workload          what should be right; all 3-way marginals if not given
-    mechanism         how; see `mechanisms()`
+    mechanism         how; `Tilt()` if not given; see `mechanisms()`
     ledger            file that keeps the dataset's budget across releases and processes; in memory if not given
     out               folder to write; with a ledger too, a broken run can be resumed without paying twice (`resume`)
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
@@ -107,7 +107,7 @@ def release(
     from openprior.certificate import certify
     from openprior.data.encode import Encoder, encode_table
     from openprior.data.source import open_source
-    from openprior.mechanisms.pmw_pub import PmwPub
+    from openprior.mechanisms.tilt import Tilt
     from openprior.privacy.curator import Curator
     from openprior.privacy.run import Budget, open_run
     from openprior.privacy.units import Unit
@@ -116,9 +116,9 @@ def release(
     rho = _rho(epsilon, delta)
     if format not in ("parquet", "csv"):
         raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
-    chosen: Mechanism = mechanism or PmwPub()
+    chosen: Mechanism = mechanism or Tilt()
     if not hasattr(chosen, "run") or isinstance(chosen, type):
-        raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.PmwPub()")
+        raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.Tilt()")
     if seed is not None and seed < 0:
         raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
     if resume and (out is None or ledger is None):

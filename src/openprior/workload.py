@@ -99,6 +99,18 @@ class Workload:
         """Every non-empty subset of every marginal, each once; smaller ones first."""
         return closure(self.marginals)
 
+    def overlaps(self, marginals: Iterable[Marginal]) -> dict[Marginal, float]:
+        """For each marginal Σ weight·(attributes in common) over the workload: how much of it measuring it bears on.
+
+        >>> Workload([("a", "b"), ("b",)], [1.0, 2.0]).overlaps([("b",), ("a", "b")])
+        {('b',): 3.0, ('a', 'b'): 4.0}
+        """
+        bears: dict[str, float] = {}
+        for marginal, weight in zip(self.marginals, self.weights, strict=True):
+            for a in marginal:
+                bears[a] = bears.get(a, 0.0) + weight
+        return {m: sum(bears.get(a, 0.0) for a in m) for m in marginals}
+
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self.marginals)
 

@@ -54,7 +54,8 @@ def run(*args: str, limit: int | None = None) -> Said:
 def release(*args: str, private: str = "private.csv", public: str | None = "public.csv") -> list[str]:
     given = [] if public is None else ["--public", public]
     rest = ["--epsilon", "1", "--delta", "1e-9", "--workload", "2", "-o", "out", "--ledger", LEDGER]
-    return ["release", private, *given, "--schema", "schema.toml", *rest, *args]
+    fast = () if "-m" in args else ("-m", "pmw-pub")
+    return ["release", private, *given, "--schema", "schema.toml", *rest, *fast, *args]
 
 
 @pytest.fixture

@@ -36,8 +36,11 @@ def done(*args: str) -> str:
     return said.out
 
 
-def release(*args: str, private: str = "private.csv", public: str = "public.csv") -> list[str]:
+def release(
+    *args: str, private: str = "private.csv", public: str = "public.csv", mechanism: str | None = "pmw-pub"
+) -> list[str]:
     rest = ["--epsilon", "1", "--delta", "1e-9", "--workload", "2", "-o", "out"]
+    rest += [] if mechanism is None else ["-m", mechanism]
     return ["release", private, "--public", public, "--schema", "schema.toml", *rest, *args]
 
 
@@ -68,8 +71,8 @@ def test_from_draft_to_ledger(place: Path) -> None:
     out = done("schema", "draft", "public.csv", "-o", "draft.toml", "--bins", "8")
     assert "wrote draft.toml: 7 columns" in out and "region" in out
     assert Schema.load("draft.toml").names == COLUMNS
-    out = done(*release("--ledger", "budget.sqlite"))
-    assert f"wrote out: {ROWS} synthetic rows by pmw-pub" in out
+    out = done(*release("--ledger", "budget.sqlite", mechanism=None))
+    assert f"wrote out: {ROWS} synthetic rows by tilt" in out
     assert "Differentially private with ε = 1 and δ = 1e-09" in out and "NOT PRIVATE" not in out
     assert {p.name for p in Path("out").iterdir()} == FILES
     assert not Path("out.journal").exists()
@@ -238,7 +241,7 @@ def _shown_empty() -> str:
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = done("demo", "--rows", "600", "-o", "demo")
-    for name in ("public", "mwem", "pmw-pub"):
+    for name in ("public", "tilt"):
         assert name in out
     assert "NOT PRIVATE" in out and "wrote demo" in out
     assert {p.name for p in Path("demo").iterdir()} == FILES
@@ -310,6 +313,22 @@ def test_stopped_and_killed_and_resumed(place: Path) -> None:
         else:
             assert record["request"] == f"select exponential 1 of {event['candidates']}"
     assert len({r["request"] for r in journal}) > 10
+
+
+def test_tilt_resumes_where_it_was_killed(place: Path) -> None:
+    """Its particles and threads must not decide anything: the same outcomes lead to the same questions."""
+    command = release("--ledger", "budget.sqlite", "-O", "particles=2000", mechanism="tilt")
+    code, _ = stop(start(*command), signal.SIGKILL, 10)
+    assert code == -signal.SIGKILL and not Path("out").exists()
+    journal = recorded()
+    done(*command, "--resume")
+    events = open_release("out").certificate.events
+    assert len(events) > len(journal) >= 10
+    for record, event in zip(journal, events, strict=False):
+        asked = event["kind"] if event["kind"] == "exponential" else "×".join(event["marginal"])
+        assert asked in record["request"]
+    (dataset,) = Ledger("budget.sqlite").datasets()
+    assert dataset.runs[0].state == "closed" and dataset.runs[0].spent <= dataset.runs[0].reserved
 
 
 def test_it_speaks_to_any_terminal(place: Path) -> None:

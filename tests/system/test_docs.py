@@ -22,6 +22,7 @@ from openprior.data.bins import Datetime
 from openprior.data.columns import Labelled
 from openprior.data.schema import KINDS
 from openprior.data.simulate import demo_surveys
+from openprior.mechanisms.base import role_of_public
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -125,10 +126,7 @@ def test_the_readme_commands_do_what_it_says(tmp_path: Path) -> None:
 
 def test_the_table_of_methods_is_that_of_the_code() -> None:
     table = {_code(name)[0]: (public, good_for) for name, public, good_for in rows(README, "## Methods")}
-    assert table == {
-        name: ("needed" if cls.needs_public else "not used", cls.good_for)
-        for name, cls in op.mechanisms().items()
-    }
+    assert table == {name: (role_of_public(cls), cls.good_for) for name, cls in op.mechanisms().items()}
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 

@@ -19,6 +19,7 @@ PUBLIC = {
     "PublicProxy",
     "Release",
     "Schema",
+    "Tilt",
     "Workload",
     "all_marginals",
     "best_mixture_error",

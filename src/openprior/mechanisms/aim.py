@@ -82,7 +82,7 @@ class Aim:
         growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
         closure = within_reach(domain, workload.closure(), self.size_limit)
         curator.announce(closure)
-        weights = {m: _overlap(m, workload) for m in closure}
+        weights = workload.overlaps(closure)
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
         growing.measured(*(curator.measure(m, self.alpha * rho) for m in singles))
@@ -111,10 +111,3 @@ class Aim:
         select_measure_fit(curator, schedule, propose, locate, fit, progress)
         leave_uniform(curator, singles, "Name them in the workload, or drop them")
         return growing.finish()
-
-
-def _overlap(marginal: Marginal, workload: Workload) -> float:
-    """Σ weight·(attributes in common) over the workload."""
-    return sum(
-        w * len(set(marginal) & set(m)) for m, w in zip(workload.marginals, workload.weights, strict=True)
-    )

@@ -28,6 +28,7 @@ __all__ = [
     "option",
     "register",
     "registry",
+    "role_of_public",
 ]
 
 
@@ -76,6 +77,13 @@ def register(name: str) -> Callable[[type[M]], type[M]]:
         return made
 
     return decorate
+
+
+def role_of_public(mechanism: type[Any]) -> str:
+    """What a public table is to a mechanism, in words."""
+    if mechanism.needs_public:
+        return "needed"
+    return "used if given" if getattr(mechanism, "uses_public", False) else "not used"
 
 
 def registry() -> dict[str, type[Any]]:

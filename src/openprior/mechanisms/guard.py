@@ -22,14 +22,16 @@ __all__ = ["keep_better"]
 Answers = Mapping[Marginal, NDArray[np.float64]]
 
 
-def keep_better(curator: Curator, candidates: Sequence[Answers], workload: Workload, rho: float) -> int:
+def keep_better(
+    curator: Curator, candidates: Sequence[Answers], workload: Workload, rho: float, *, favour: float = 1.0
+) -> int:
     """The index of the candidate (answers in rows) with the smaller mean L1 error, by the exponential mechanism.
 
-    The first candidate is favoured by a factor e, so that a small gain is not thrown away by a coin toss; a loss worth
-    guarding against is many times that. The favour depends on ρ alone.
+    The first candidate is favoured by a factor e (to the power `favour`), so that a small gain is not thrown away by a
+    coin toss; a loss worth guarding against is many times that. The bonus depends on ρ alone.
     """
     scale = sum(workload.weights)
-    favour = 2 * curator.unit.l1 / exponential_epsilon(rho)
+    bonus_of_first = favour * 2 * curator.unit.l1 / exponential_epsilon(rho)
 
     def score(answers: Answers, bonus: float) -> SumScore:
         weights = [-w / scale for w in workload.weights]
@@ -39,4 +41,6 @@ def keep_better(curator: Curator, candidates: Sequence[Answers], workload: Workl
         parts[0] = replace(parts[0], offset=bonus / weights[0])
         return SumScore(tuple(parts))
 
-    return curator.select([score(a, favour if i == 0 else 0.0) for i, a in enumerate(candidates)], rho)
+    return curator.select(
+        [score(a, bonus_of_first if i == 0 else 0.0) for i, a in enumerate(candidates)], rho
+    )

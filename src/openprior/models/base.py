@@ -93,7 +93,8 @@ def load_model(folder: Path) -> Model:
     """Open a saved model of any kind."""
     import openprior.models.graphical
     import openprior.models.product
-    import openprior.models.support  # noqa: F401  (they register themselves)
+    import openprior.models.support
+    import openprior.models.tilted  # noqa: F401  (they register themselves)
 
     header, arrays = read_arrays(folder)
     loader = _LOADERS.get(header.get("kind", ""))

@@ -19,6 +19,7 @@ __all__ = [
     "delta_from_rho",
     "epsilon_from_rho",
     "exponential_epsilon",
+    "exponential_rho",
     "gaussian_rho",
     "gaussian_sigma_squared",
     "pure_epsilon",
@@ -103,6 +104,11 @@ def gaussian_rho(l2_squared: float, sigma: float) -> float:
 def exponential_epsilon(rho: float) -> float:
     """ε of an exponential mechanism (weights exp(ε·s/(2Δ))) that costs ρ = ε²/8, by bounded range."""
     return math.sqrt(8 * rho)
+
+
+def exponential_rho(epsilon: float) -> float:
+    """What an exponential mechanism (weights exp(ε·s/(2Δ))) costs."""
+    return epsilon * epsilon / 8
 
 
 def pure_epsilon(rho: float) -> float:

@@ -1,0 +1,159 @@
+"""Raking: weights on particles that meet noisy marginals, as closely as their noise deserves.
+
+For every measured marginal the block step minimises KL(p‖p₀) + Σ (y − m)²/(2c) over that marginal's θ alone, with the
+total held: per cell m + c·(log(m/m₀) − κ) = y, where m₀ is the mass without the block's θ and κ keeps Σm = n. On fixed
+particles this is exact coordinate ascent of a concave dual, so a pass can only improve the fit. Two things keep sparse
+particles from being bent to the noise: a cell's θ may move by at most `reach` until the particles are drawn anew, and
+the *stiffness* c of a cell is chosen when it is measured (see `stiffness`).
+
+A cell that holds no particle cannot be weighted up. If its measurement stands out of the noise it gets θ as if it held
+its share of the mass that Good and Turing's estimate gives to all unseen cells, so that moves can find it.
+"""
+
+import math
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["TRUSTS", "most_likely", "rake", "stiffness", "trust_evidence"]
+
+Floats = NDArray[np.float64]
+
+TRUSTS = np.exp(np.linspace(math.log(1e-5), math.log(30.0), 60))
+"""The values of λ that are considered."""
+
+
+def trust_evidence(values: Floats, expected: Floats, variance: float) -> Floats:
+    """For every λ in TRUSTS the log likelihood of a measurement, when the model expected something else.
+
+    If the model's error in a cell has variance m/λ, the innovation y − m has variance σ² + m/λ. Where the noise hides
+    everything, all λ are about as likely.
+    """
+    spreads = expected[:, None] / TRUSTS + variance
+    return np.asarray(-0.5 * (np.log(spreads) + (values - expected)[:, None] ** 2 / spreads).sum(axis=0))
+
+
+def most_likely(evidence: Floats, centre: float, spread: float) -> float:
+    """The λ of the highest likelihood times a log-normal prior around `centre`."""
+    return float(TRUSTS[np.argmax(evidence - np.log(TRUSTS / centre) ** 2 / (2 * spread**2))])
+
+
+def stiffness(
+    values: Floats, expected: Floats, variance: float, trusted: float, least: float
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """c for every cell, such that the block step moves the expected mass where a careful reader would; and which cells
+    stand out of the noise.
+
+    A careful reader shrinks y towards the model by the ratio of their variances; believes what stands out by more than
+    √(2 log cells) + 2 standard deviations, however small the mass there was; and lets noise take no cell below 0.3 σ,
+    because noise of that size cannot tell it from zero. Without this, the logarithm would let noise into thousands of
+    cells that are nearly empty, and drive to e⁻⁵⁰ what noise happened to make negative. `least` is the smallest mass
+    taken seriously.
+    """
+    sigma = math.sqrt(variance)
+    start = np.maximum(expected, least)
+    spread = start / trusted
+    gain = spread / (spread + variance)
+    beyond = values - start
+    stands_out = beyond > (math.sqrt(2 * math.log(max(len(values), 2))) + 2) * sigma
+    gain = np.where(stands_out, np.maximum(gain, 1 - 0.5 * sigma / np.maximum(beyond, sigma)), gain)
+    wished = np.maximum(start + gain * beyond, np.minimum(start, 0.3 * sigma))
+    moved = np.log(wished / start)
+    small = np.abs(moved) < 1e-6
+    floored = wished > start + gain * beyond
+    c = np.where(
+        small, np.where(floored, 1e3, trusted) * variance, (values - wished) / np.where(small, 1.0, moved)
+    )
+    least_stiff = np.where(stands_out, 1e-3, max(trusted * variance, 1e-3))
+    return np.clip(c, least_stiff, 1e3 * variance), stands_out
+
+
+@nb.njit(nogil=True, cache=True)
+def _solve(right, c, t):  # type: ignore[no-untyped-def]
+    """t with eᵗ + c·t = right, by Newton's method from a guess."""
+    for _ in range(12):
+        e = math.exp(t)
+        step = min(max((e + c * t - right) / (e + c), -2.0), 2.0)
+        t -= step
+        if abs(step) < 1e-5:
+            break
+    return max(t, -25.0)
+
+
+@nb.njit(nogil=True, cache=True)
+def _unseen(mass, particle):  # type: ignore[no-untyped-def]
+    """The log of the mass that one cell without particles gets."""
+    once, none, total = 0, 0, 0.0
+    for m in mass:
+        total += m
+        if m <= 0:
+            none += 1
+        elif m < 1.5 * particle:
+            once += 1
+    return math.log(min(particle * (once + 0.5) / max(none, 1), 0.3 * particle))
+
+
+@nb.njit(nogil=True, cache=True)
+def rake(  # type: ignore[no-untyped-def]
+    cells, weights, starts, values, c, stands_out, theta, before, reach, total, missing, kappa, gaps, held
+):
+    """One pass over all blocks: θ and the weights move in place; `gaps` gets the mass that each block moved, `held`
+    the mass that it would have moved beyond its reach.
+
+    `cells` [block, particle] are cell numbers within the block; `before` is θ when the particles were drawn; `missing`
+    is the mass that a block's cells without particles should have; `kappa` the multipliers, kept as a warm start.
+    """
+    particle = total / len(weights)
+    for b in range(len(cells)):
+        s, k = starts[b], starts[b + 1] - starts[b]
+        mass = np.zeros(k)
+        for i in range(len(weights)):
+            mass[cells[b, i]] += weights[i]
+        unseen, scale = _unseen(mass, particle), (total - missing[b]) / total
+        active = np.empty(k, np.int64)
+        base, now, new = np.empty(k), np.empty(k), np.empty(k)
+        n = 0
+        for j in range(k):
+            if mass[j] > 0:
+                now[j] = math.log(mass[j] * scale)
+                base[j], new[j] = now[j] + theta[s + j], now[j]
+            elif stands_out[s + j]:
+                base[j], new[j] = unseen, unseen - theta[s + j]
+            else:
+                theta[s + j] = 0.0
+                continue
+            active[n] = j
+            n += 1
+        beyond = 0.0
+        for _ in range(4):
+            sum_, slope, beyond = 0.0, 0.0, 0.0
+            for j in active[:n]:
+                t = _solve(values[s + j] + c[s + j] * (base[j] + kappa[b]), c[s + j], new[j])
+                wish = t
+                if mass[j] > 0:
+                    middle = base[j] - before[s + j]
+                    t = min(max(t, middle - reach), middle + reach)
+                if t != wish:
+                    beyond += abs(math.exp(wish) - math.exp(t))
+                new[j], e = t, math.exp(t)
+                sum_ += e
+                slope += c[s + j] * e / (e + c[s + j])
+            excess = sum_ - total
+            if abs(excess) < 1e-6 * total:
+                break
+            kappa[b] -= min(max(excess / slope, -2.0), 2.0)
+        ratio, held[b] = np.ones(k), beyond
+        gaps[b], missing[b], kept = 0.0, 0.0, 0.0
+        for j in active[:n]:
+            theta[s + j] = base[j] - new[j]
+            if mass[j] > 0:
+                gaps[b] += abs(math.exp(new[j]) - mass[j] * scale)
+                ratio[j] = math.exp(new[j] - now[j])
+                kept += mass[j] * ratio[j]
+            else:
+                missing[b] += math.exp(new[j])
+        missing[b] = min(missing[b], 0.5 * total)
+        ratio *= total / kept
+        for i in range(len(weights)):
+            weights[i] *= ratio[cells[b, i]]
