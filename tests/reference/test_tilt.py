@@ -533,7 +533,7 @@ def test_more_steps_never_lower_the_penalised_likelihood_and_planted_classes_are
 
 
 class Rake:
-    """One particle a cell of the whole domain, random noisy marginals; c the same in all cells of a block."""
+    """One particle a cell of the whole domain, random noisy marginals; every cell with its own c."""
 
     def __init__(self, seed: int, blocks: Sequence[Sequence[int]], *, total: float = 1000.0) -> None:
         rng = np.random.default_rng(seed)
@@ -547,7 +547,7 @@ class Rake:
             k = math.prod(sizes)
             numbers.append(number)
             values.append(np.bincount(number, truth, minlength=k) + rng.normal(0, 10, k))
-            c.append(np.full(k, rng.uniform(5, 200)))
+            c.append(rng.uniform(5, 200, k))
             self.starts.append(self.starts[-1] + k)
         self.cells = np.array(numbers, np.int32)
         self.values, self.c = np.concatenate(values), np.concatenate(c)
@@ -638,9 +638,9 @@ def best_shift(problem: Rake) -> float:
     """The dual at θ, with the constant of every block, which changes no distribution, where it is best."""
     theta = problem.theta.copy()
     for s, e in zip(problem.starts[:-1], problem.starts[1:], strict=True):
-        # n·t − t·Σy − Σ c(θ + t)²/2 is largest at t = (n − Σy − c·Σθ) / (c·cells); n·t comes from the normaliser.
-        c, k = problem.c[s], e - s
-        theta[s:e] += (problem.total - problem.values[s:e].sum() - c * theta[s:e].sum()) / (c * k)
+        # n·t − t·Σy − Σ c(θ + t)²/2 is largest at t = (n − Σy − Σcθ) / Σc; n·t comes from the normaliser.
+        c = problem.c[s:e]
+        theta[s:e] += (problem.total - problem.values[s:e].sum() - c @ theta[s:e]) / c.sum()
     return problem.dual(theta)
 
 

@@ -322,7 +322,7 @@ def functional_table(rows: int, seed: int) -> Table:
     return as_table({"a": 12, "b": 6, "c": 4, "d": 5}, codes)
 
 
-@pytest.mark.parametrize(("public", "sigma"), [(True, 2.0), (True, 0.2), (False, 0.2)])
+@pytest.mark.parametrize(("public", "sigma"), [(True, 2.0), (True, 0.2), (False, 0.2), (False, 2.0)])
 def test_measuring_the_same_marginal_again_and_again_does_not_diverge(public: bool, sigma: float) -> None:
     both = functional_table(6000, 0)
     private, marginal = both.take(np.arange(4000)), ("a", "b", "c")
@@ -342,6 +342,17 @@ def test_measuring_the_same_marginal_again_and_again_does_not_diverge(public: bo
     assert block.variance == pytest.approx(sigma**2 / 30)
     assert errors[-1] <= 1.05 * min(errors) + 0.002
     assert np.mean(errors[-5:]) <= 1.05 * np.mean(errors[:5])
+
+
+def test_what_stands_out_of_the_noise_is_believed_where_the_prior_has_nothing() -> None:
+    """Nearly all of 65,536 values agree with the prior, which raises the trust in it; two are far off."""
+    domain = Domain({"a": 3, "b": 1 << 16})
+    values = np.zeros(1 << 16)
+    values[[7, -1]] = 50, 150
+    tilting = Tilting(uniform_prior(domain), domain, 200.0, 5000, np.random.default_rng(0))
+    tilting.measured(("b",), values, 1.0)
+    tilting.fit()
+    np.testing.assert_allclose(tilting.answers([("b",)])[("b",)][[7, -1]], [50, 150], atol=8)
 
 
 def test_measurements_of_one_marginal_are_merged_by_their_precision() -> None:

@@ -72,7 +72,7 @@ class Table:
         """The distinct rows, in lexicographic order, and how often each occurs."""
         if not self.n:
             return self, np.zeros(0, np.int64)
-        words = self._words()
+        words = self.words()
         order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0], kind="stable")
         new = np.zeros(self.n, np.bool_)
         new[0] = True
@@ -82,7 +82,7 @@ class Table:
         starts = np.flatnonzero(new)
         return self.take(order[starts]), np.diff(starts, append=self.n)
 
-    def _words(self) -> list[npt.NDArray[np.uint64]]:
+    def words(self) -> list[npt.NDArray[np.uint64]]:
         """Rows as mixed-radix numbers in as few 64-bit words as hold them, so that sorting has few keys."""
         words: list[npt.NDArray[np.uint64]] = []
         room = 0

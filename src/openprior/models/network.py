@@ -26,7 +26,8 @@ _PARENTS = 4
 _CONTEXTS = 1 << 18
 """Largest number of contexts of one attribute, seen or not."""
 _NUMBERS = 1 << 19
-"""Largest number of probabilities of one attribute."""
+"""Largest number of probabilities of one attribute while structures are learnt; the conditionals may have four times
+as many. Both bounds keep the scratch space small, whatever the columns' sizes."""
 _GAIN = 1e-3
 """A parent must bring so much likelihood a row."""
 _ROWS = 1 << 14
@@ -77,8 +78,7 @@ def _learn_structure(
     columns: NDArray[np.uint16], sizes: Ints, order: Ints
 ) -> tuple[float, Ints, list[list[int]]]:
     """The likelihood, the order and the parents of each attribute."""
-    rows = columns.shape[1]
-    scratch = np.full(max(rows, 1) * int(sizes.max()), -1, np.int32)
+    scratch = np.full(max(_NUMBERS, _CONTEXTS, int(sizes.max())), -1, np.int32)
     parents: list[list[int]] = [[] for _ in sizes]
     total = 0.0
     for i, a in enumerate(order):
@@ -194,7 +194,7 @@ class _Conditional:
 def _conditional(columns: NDArray[np.uint16], sizes: Ints, a: int, parents: list[int]) -> _Conditional:
     """The distributions of every context that occurs, level by level; contexts that do not fall back."""
     rows, size = columns.shape[1], int(sizes[a])
-    scratch = np.full(max(rows, 1) * int(sizes.max()), -1, np.int32)
+    scratch = np.full(max(4 * _NUMBERS, _CONTEXTS, size), -1, np.int32)
     ids, back = np.zeros(rows, np.int32), np.full(rows, 1.0 / size)
     contexts, groups = int(np.prod(sizes[parents])) if parents else 1, 1
     index = np.zeros(contexts, np.int32)

@@ -77,7 +77,7 @@ def _merge(particles: Table, weights: Floats) -> tuple[Table, Floats]:
     if len(weights) != particles.n or not np.isfinite(weights).all() or not (weights > 0).any():
         raise ValueError("particles need one finite weight each, and one of them positive")
     held = np.flatnonzero(weights > 0)
-    words = particles.take(held)._words()
+    words = particles.take(held).words()
     order = np.lexsort(words[::-1])
     new = np.ones(len(held), np.bool_)
     new[1:] = np.any([word[order[1:]] != word[order[:-1]] for word in words], axis=0)
@@ -158,9 +158,7 @@ class _Near:
     def __init__(self, particles: Table, mass: Floats, rng: np.random.Generator) -> None:
         names = [particles.domain.attributes[i] for i in rng.permutation(len(particles.domain))]
         sorted_by = Table(particles.domain.project(names), tuple(particles.column(a) for a in names))
-        self._order = np.argsort(
-            sorted_by._words()[0], kind="stable"
-        )  # 64 bits of leading columns are enough
+        self._order = np.argsort(sorted_by.words()[0], kind="stable")  # 64 bits of leading columns are enough
         self._ends = np.cumsum(mass[self._order]) / mass.sum()
         self._place = np.empty_like(self._order)
         self._place[self._order] = np.arange(len(self._order))
