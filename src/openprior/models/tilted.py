@@ -347,6 +347,9 @@ class TiltedModel:
             squares += found**2
         count = len(self._replicates.chosen)
         spread = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
+        # A cell that most replicates miss has too few of them to tell its spread; thinning alone gives it this much.
+        estimate, particle = counter.answers(self.weights), self.total / self._replicates.chosen.shape[1]
+        spread = np.where(estimate < particle, np.maximum(spread, estimate * particle), spread)
         carlo = counter.answers(self.weights**2)
         return counter.cells.split(np.sqrt(spread + carlo))
 
