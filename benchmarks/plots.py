@@ -309,14 +309,15 @@ def fitted(measured: Floats, trusted: float) -> tuple[Floats, NDArray[np.bool_]]
 
 
 def tilt_curves(axes: Axes, measured: Floats) -> Iterator[str]:
-    """The fitted mass for every trust, named where its line ends."""
-    for trusted, rows, colour, dash in TRUSTS:
+    """The fitted mass for every trust, named beside the frame in the order of the lines."""
+    for i_th, (trusted, rows, colour, dash) in enumerate(sorted(TRUSTS)):
         m, stands_out = fitted(measured, trusted)
         step = int(np.argmax(stands_out))
         keep = sorted({*range(0, CELLS, 12), step - 1, step, CELLS - 1})
         points = [(axes.x(measured[i]), axes.y(m[i])) for i in keep]
         yield path(points, stroke=colour, stroke_width=2.4, stroke_dasharray=dash)
-        x, y = axes.right + 10, points[-1][1]
+        x, y = axes.right + 52, axes.y(330) + 52 * i_th
+        yield path([(x - 40, y - 4), (x - 8, y - 4)], stroke=colour, stroke_width=2.4, stroke_dasharray=dash)
         yield text(x, y, f"λ = {trusted:g}", font_size=13, font_weight="bold", fill=colour)
         yield text(x, y + 15, f"public table of {rows} rows, same population")
 
