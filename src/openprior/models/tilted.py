@@ -133,7 +133,7 @@ class Tilting:
 
         Uneven weights on particles that were just drawn anew mean that the measurements ask for more than so many
         particles can tell: then θ goes back to where it was, every cell becomes twice as stiff, and the fit is tried
-        again. Infinitely stiff is the prior, so this ends.
+        again, up to three times in all. Infinitely stiff is the prior, so the fits to come are calmer in any case.
         """
         before = {m: (b.theta.copy(), b.missing, b.kappa) for m, b in self._blocks.items()}
         cloud = self.particles.copy()
@@ -208,7 +208,7 @@ class Tilting:
     # Inside.
 
     def _rake(self, passes: int) -> float:
-        """Up to so many passes, fewer when little moves; the mass that is held back by the reach."""
+        """Up to so many passes, fewer when little moves; the mass that the reach holds back or no particle can take."""
         if not self._blocks:
             return 0.0
         blocks = list(self._blocks.values())
