@@ -32,8 +32,6 @@ from openprior.workload import Marginal, Workload
 
 __all__ = ["Tilt"]
 
-Answers = dict[Marginal, NDArray[np.float64]]
-
 _LARGEST = 1 << 20
 """Cells of the largest marginal that is measured; larger ones are answered all the same."""
 _SINGLES, _SINGLES_ALONE = 0.03, 0.1

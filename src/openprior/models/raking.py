@@ -30,8 +30,9 @@ def trust_evidence(values: Floats, expected: Floats, variance: float) -> Floats:
     If the model's error in a cell has variance m/λ, the innovation y − m has variance σ² + m/λ. Where the noise hides
     everything, all λ are about as likely.
     """
-    spreads = expected[:, None] / TRUSTS + variance
-    return np.asarray(-0.5 * (np.log(spreads) + (values - expected)[:, None] ** 2 / spreads).sum(axis=0))
+    squares = (values - expected) ** 2
+    spreads = (expected / trusted + variance for trusted in TRUSTS)  # one at a time: a marginal may be large
+    return np.array([-0.5 * float((np.log(spread) + squares / spread).sum()) for spread in spreads])
 
 
 def most_likely(evidence: Floats, centre: float, spread: float) -> float:
@@ -84,9 +85,8 @@ def _solve(right, c, t):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def _unseen(mass, particle):  # type: ignore[no-untyped-def]
     """The log of the mass that one cell without particles gets."""
-    once, none, total = 0, 0, 0.0
+    once, none = 0, 0
     for m in mass:
-        total += m
         if m <= 0:
             none += 1
         elif m < 1.5 * particle:

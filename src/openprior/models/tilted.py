@@ -251,7 +251,8 @@ class Tilting:
         """Particles thinned at random to what the prior is worth, with the measurements' noise drawn again, raked.
 
         If the model's error in a cell has variance m/λ, it is worth λ·n rows: a random subset of so many particles
-        strays from all of them by just as much, and raking takes back what the measurements know.
+        strays from all of them by just as much, and raking takes back what the measurements know. The noise drawn here
+        protects nothing: what it is added to was released before.
         """
         worth = int(np.clip(self.trust * self.total, 200, min(20_000, len(self.particles))))
         probabilities = self.particles.weights / self.particles.weights.sum()
@@ -277,11 +278,12 @@ class _Flat:
 
     def __init__(self, blocks: list[_Block]) -> None:
         self.starts = np.cumsum([0, *(len(b.values) for b in blocks)]).astype(np.int64)
-        self.values = np.concatenate([b.values for b in blocks]) if blocks else np.zeros(0)
-        self.c = np.concatenate([b.c for b in blocks]) if blocks else np.zeros(0)
-        self.stands_out = np.concatenate([b.stands_out for b in blocks]) if blocks else np.zeros(0, np.bool_)
-        self.theta = np.concatenate([b.theta for b in blocks]) if blocks else np.zeros(0)
-        self.before = np.concatenate([b.before for b in blocks]) if blocks else np.zeros(0)
+        none = np.zeros(0)
+        self.values = np.concatenate([none, *(b.values for b in blocks)])
+        self.c = np.concatenate([none, *(b.c for b in blocks)])
+        self.stands_out = np.concatenate([none > 0, *(b.stands_out for b in blocks)])
+        self.theta = np.concatenate([none, *(b.theta for b in blocks)])
+        self.before = np.concatenate([none, *(b.before for b in blocks)])
         self.missing, self.kappa = np.array([b.missing for b in blocks]), np.array([b.kappa for b in blocks])
         self.gaps, self.held = np.zeros(len(blocks)), np.zeros(len(blocks))
 
