@@ -2,7 +2,7 @@
 
 >>> import openprior as op
 >>> sorted(op.mechanisms())
-['aim', 'jam-pgm', 'mst', 'mwem', 'mwem-pub', 'pmw-pub', 'public', 'tilt']
+['aim', 'hierarchy', 'ide', 'jam-pgm', 'mst', 'mwem', 'mwem-pub', 'pmw-pub', 'public', 'tilt']
 """
 
 import importlib
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 # These three are functions and would be hidden by the sub-package or module of the same name if that were imported
 # later; importing them here, light as they are, settles it.
-from openprior.evaluate import evaluate
+from openprior.evaluate import evaluate, evaluate_groups
 from openprior.mechanisms import mechanisms
 from openprior.release import Release, open_release, release
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from openprior.errors import OpenPriorError
     from openprior.guidance.mixture import best_mixture_error
     from openprior.mechanisms.aim import Aim
+    from openprior.mechanisms.hierarchy import Hierarchy
+    from openprior.mechanisms.ide import Ide
     from openprior.mechanisms.jam import JamPgm
     from openprior.mechanisms.mst import Mst
     from openprior.mechanisms.mwem import Mwem
@@ -34,6 +36,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Aim",
     "Certificate",
+    "Hierarchy",
+    "Ide",
     "JamPgm",
     "Mst",
     "Mwem",
@@ -48,6 +52,7 @@ __all__ = [
     "all_marginals",
     "best_mixture_error",
     "evaluate",
+    "evaluate_groups",
     "mechanisms",
     "open_release",
     "random_marginals",
@@ -59,6 +64,8 @@ __all__ = [
 _HOMES = {
     "Aim": "mechanisms.aim",
     "Certificate": "certificate",
+    "Hierarchy": "mechanisms.hierarchy",
+    "Ide": "mechanisms.ide",
     "JamPgm": "mechanisms.jam",
     "Mst": "mechanisms.mst",
     "Mwem": "mechanisms.mwem",

@@ -16,12 +16,12 @@ from typing import Any
 
 from openprior.errors import ReleaseError
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import epsilon_from_rho, gaussian_rho
+from openprior.privacy.calibrate import epsilon_from_rho, gaussian_rho, pure_epsilon
 from openprior.privacy.mixture import mixture_steps
 from openprior.privacy.run import Budget
 from openprior.privacy.units import Relation, Unit
 
-__all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_rho"]
+__all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_epsilon", "event_rho"]
 
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
 
@@ -71,6 +71,12 @@ class Certificate:
             if self.relation == Relation.REPLACE_ONE
             else f"adding or removing one person ({rows})"
         )
+        if self.is_pure:
+            return (
+                f"Differentially private with ε = {self.epsilon:g} and δ = 0 (pure): {change} changes the probability "
+                f"of any outcome by at most a factor e^{self.epsilon:g}. It spent ε = {self.epsilon_spent:.6g} in "
+                f"{len(self.events)} steps."
+            )
         return (
             f"Differentially private with ε = {self.epsilon:g} and δ = {self.delta:g}: {change} changes the "
             f"probability of any outcome by at most a factor e^{self.epsilon:g}, up to {self.delta:g}. "
@@ -78,35 +84,61 @@ class Certificate:
             f"which is ε = {self.epsilon_spent:.4g} at this δ."
         )
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether δ = 0 is promised: then ε is added up, not ρ."""
+        return self.delta == 0
+
     def recheck(self) -> None:
         """Derive every sensitivity and cost anew; raises ReleaseError if anything was worth more than was charged."""
         unit = Unit(Relation(self.relation), self.rows_per_person)
+        cost_of, name = (event_epsilon, "epsilon") if self.is_pure else (event_rho, "rho")
         total = Fraction(0)
         parts: dict[int, dict[tuple[int, ...], Fraction]] = {}
         paid: dict[int, Fraction] = {}
         for number, event in enumerate(self.events):
             try:
-                cost, rho = event_rho(event, unit), float(event["rho"])
+                cost, rho = cost_of(event, unit), float(event["rho"])
             except (KeyError, TypeError, ValueError):
                 raise ReleaseError(
                     f"event {number} does not say what it was; the certificate is damaged"
                 ) from None
-            if not (cost >= 0 and abs(cost - rho) <= 1e-9 * rho):
-                raise ReleaseError(f"event {number} costs rho = {cost:.6g} but was charged {rho:.6g}")
-            charge = Fraction(float(event.get("charged", rho)))
-            if charge < 0 or ("part" not in event and charge != Fraction(rho)):
-                raise ReleaseError(f"event {number} was charged {float(charge):.6g} instead of {rho:.6g}")
+            own = pure_epsilon(rho) if self.is_pure else rho
+            if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
+                raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
+            charge = Fraction(float(event.get("charged", own)))
+            if charge < 0 or ("part" not in event and charge != Fraction(own)):
+                raise ReleaseError(f"event {number} was charged {float(charge):.6g} instead of {own:.6g}")
             total += charge
             if "part" in event:
                 partition, codes = int(event["part"]["number"]), tuple(event["part"]["codes"])
                 mine = parts.setdefault(partition, {})
-                mine[codes] = mine.get(codes, Fraction(0)) + Fraction(rho)
+                mine[codes] = mine.get(codes, Fraction(0)) + Fraction(own)
                 paid[partition] = paid.get(partition, Fraction(0)) + charge
         for partition, mine in parts.items():
             if max(mine.values()) > paid[partition]:
                 raise ReleaseError(
                     "the parts of a partition were charged less than the most expensive of them"
                 )
+        if self.is_pure:
+            self._recheck_pure(total)
+        else:
+            self._recheck_rho(total)
+
+    def _recheck_pure(self, total: Fraction) -> None:
+        if total > Fraction(self.epsilon):
+            raise ReleaseError(
+                f"the events add up to epsilon = {float(total):.6g}, more than {self.epsilon:.6g}"
+            )
+        if abs(float(total) - self.epsilon_spent) > 1e-12 * self.epsilon:
+            raise ReleaseError(
+                f"the events add up to epsilon = {float(total):.6g}, not {self.epsilon_spent:.6g}"
+            )
+        for rho, epsilon in ((self.rho, self.epsilon), (self.rho_spent, self.epsilon_spent)):
+            if rho < epsilon**2 / 2 * (1 - 1e-9):
+                raise ReleaseError(f"epsilon = {epsilon:.6g} gives more than rho = {rho:.6g}")
+
+    def _recheck_rho(self, total: Fraction) -> None:
         if total > Fraction(self.rho):
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, more than {self.rho:.6g}")
         if abs(float(total) - self.rho_spent) > 1e-12 * self.rho:
@@ -137,6 +169,16 @@ class Certificate:
             raise ReleaseError("the certificate cannot be read; it is damaged or not a certificate") from None
 
 
+def event_epsilon(event: Mapping[str, Any], unit: Unit) -> float:
+    """What one event costs in pure ε: the sum over draws and parts; inf for noise that has none."""
+    kind = str(event["kind"])
+    if kind in ("exponential", "permute-and-flip"):
+        if not math.isfinite(event_rho(event, unit)):
+            return math.inf
+        return float(event["epsilon"]) * int(event["draws"]) * int(event["parts_touched"])
+    return math.sqrt(2 * event_rho(event, unit)) if kind.endswith("laplace") else math.inf
+
+
 def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
     """What one event costs. Its sensitivity is the unit's, whatever the event says; inf if it says another."""
     if "part" in event:
@@ -158,6 +200,7 @@ def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
         return gaussian_rho(l2_squared, float(event["sigma"])) if right else math.inf
     if kind.endswith("laplace"):
         right = event["l1"] == l1 and float(event["scale"]) > 0
+        right = right and abs(float(event["epsilon"]) * float(event["scale"]) - l1) <= 1e-9 * l1
         return (l1 / float(event["scale"])) ** 2 / 2 if right else math.inf
     return math.inf
 
@@ -168,7 +211,10 @@ def _sensitivity(event: Mapping[str, Any], unit: Unit) -> tuple[int, int]:
         steps = mixture_steps(unit)
         return steps, steps**2
     if event["marginal"] and event["cell"] is None:
-        return unit.l1, unit.l2_squared
+        k = event.get("overlap", 1)
+        if not isinstance(k, int) or k < 1:
+            raise ValueError("an overlap is a whole number of at least 1")
+        return k * unit.l1, k * unit.l2_squared
     return unit.cell * unit.parts_touched, unit.cell**2 * unit.parts_touched
 
 
@@ -183,14 +229,15 @@ def certify(
     is_private: bool,
 ) -> Certificate:
     """The certificate of a run that is over, rechecked."""
-    spent = float(account.spent)
+    spent = account.rho_spent
+    epsilon_spent = float(account.spent) if account.pure else epsilon_from_rho(spent, budget.delta)
     made = Certificate(
         epsilon=budget.epsilon,
         delta=budget.delta,
         rho=budget.rho,
         relation=str(unit.relation),
         rows_per_person=unit.rows_per_person,
-        epsilon_spent=min(budget.epsilon, epsilon_from_rho(spent, budget.delta)),
+        epsilon_spent=min(budget.epsilon, epsilon_spent),
         rho_spent=spent,
         noise="secure" if is_private else NOT_PRIVATE,
         mechanism=mechanism,

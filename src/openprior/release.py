@@ -8,6 +8,7 @@ not at all. Reopening it needs no private data.
 import dataclasses
 import hashlib
 import json
+import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
@@ -119,6 +120,11 @@ def release(
     chosen: Mechanism = mechanism or Tilt()
     if not hasattr(chosen, "run") or isinstance(chosen, type):
         raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.Tilt()")
+    if delta == 0 and not getattr(chosen, "is_pure", False):
+        raise OptionError(
+            f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use 'ide' or "
+            "'hierarchy' with noise = laplace, or a delta well below 1/n"
+        )
     if seed is not None and seed < 0:
         raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
     if resume and (out is None or ledger is None):
@@ -130,7 +136,7 @@ def release(
     # Unit turns the text into a Relation, or refuses it.
     unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
     source = open_source(private)
-    encoder = Encoder(schema, source, private=True, show_private=show_private)
+    encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
@@ -183,6 +189,8 @@ def _rho(epsilon: float, delta: float) -> float:
     """The budget in ρ; refuses what doubles cannot convert there and back, before anything is spent."""
     from openprior.privacy.calibrate import epsilon_from_rho, rho_from_epsilon_delta
 
+    if delta == 0 and math.isfinite(epsilon) and 1e-9 < epsilon < 1e6:
+        return epsilon**2 / 2 * (1 + 2**-30)  # pure ε-DP, with room for rounding every charge up
     rho = rho_from_epsilon_delta(epsilon, delta)
     if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
         raise OptionError(

@@ -10,6 +10,8 @@ import openprior as op
 PUBLIC = {
     "Aim",
     "Certificate",
+    "Hierarchy",
+    "Ide",
     "JamPgm",
     "Mst",
     "Mwem",
@@ -24,6 +26,7 @@ PUBLIC = {
     "all_marginals",
     "best_mixture_error",
     "evaluate",
+    "evaluate_groups",
     "mechanisms",
     "open_release",
     "random_marginals",

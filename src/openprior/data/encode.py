@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from openprior.data.bins import Binned
 from openprior.data.columns import Column
+from openprior.data.domain import Domain
+from openprior.data.hierarchy import Level
 from openprior.data.lookup import Coder
 from openprior.data.persons import RowLimit
 from openprior.data.schema import Schema
@@ -28,8 +30,24 @@ Codes = tuple[npt.NDArray[Any], ...]
 class Encoder:
     """A schema over a source. The columns are checked at once; no row is read before the first batch."""
 
-    def __init__(self, schema: Schema, source: Source, *, private: bool, show_private: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        source: Source,
+        *,
+        private: bool,
+        show_private: bool = False,
+        levels: bool = False,
+    ) -> None:
+        """With `levels`, codes of the hierarchies' levels follow those of the columns."""
         self.schema, self.source = schema, source
+        self.private, self.show_private = private, show_private
+        self.domain: Domain = schema.full_domain if levels else schema.domain
+        self.levels: dict[str, Level] = schema.levels if levels else {}
+        self._above = [
+            (schema.domain.position(level.column), level.codes.astype(dtype_for(len(level.labels))))
+            for level in self.levels.values()
+        ]
         self._show = show_private or not private
         what = "private table" if private else "public table"
         if source.name != "table":
@@ -43,8 +61,9 @@ class Encoder:
         self._coders = tuple(Coder(column) for column in schema.columns)
 
     def encode(self, batch: pa.RecordBatch) -> Codes:
-        """The codes of a batch, one array per column of the schema. Pure, and safe to call from threads."""
-        return tuple(self._encode(coder, batch.column(coder.column.name)) for coder in self._coders)
+        """The codes of a batch, one array per attribute of `domain`. Pure, and safe to call from threads."""
+        codes = [self._encode(coder, batch.column(coder.column.name)) for coder in self._coders]
+        return (*codes, *(above[codes[position]] for position, above in self._above))
 
     def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
         codes = coder(array)

@@ -15,10 +15,20 @@ import numpy.typing as npt
 from openprior.data.columns import free_label
 from openprior.errors import SchemaError
 
-__all__ = ["Hierarchy", "Parents"]
+__all__ = ["Hierarchy", "Level", "Parents"]
 
 # The parent level's name, its labels, and the parent code of each child code.
 Parents = tuple[str, tuple[str, ...], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A level seen from the column at the bottom of its chain."""
+
+    column: str
+    labels: tuple[str, ...]
+    codes: npt.NDArray[Any]
+    """The level's code of each of the column's codes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from openprior.data import toml
 from openprior.data.bins import Datetime, Integer, Real
 from openprior.data.columns import Boolean, Categorical, Column, Labelled, Ordered
 from openprior.data.domain import Domain
-from openprior.data.hierarchy import Hierarchy, Parents
+from openprior.data.hierarchy import Hierarchy, Level, Parents
 from openprior.errors import SchemaError
 
 __all__ = ["KINDS", "Schema"]
@@ -94,6 +94,26 @@ class Schema:
     def domain(self) -> Domain:
         """The attributes and how many codes each has."""
         return Domain({column.name: column.size for column in self.columns})
+
+    @cached_property
+    def levels(self) -> dict[str, Level]:
+        """Every level of every hierarchy, from the bottom up."""
+        found: dict[str, Level] = {}
+        for h in self.hierarchies:
+            _, labels, codes = self.parents(h.column)
+            below = found.get(h.column)
+            found[h.name] = (
+                Level(h.column, labels, codes)
+                if below is None
+                else Level(below.column, labels, codes[below.codes])
+            )
+        return found
+
+    @cached_property
+    def full_domain(self) -> Domain:
+        """The domain, and after the columns the levels above them: what the curator can count."""
+        above = {name: len(level.labels) for name, level in self.levels.items()}
+        return Domain({**self.domain.sizes(), **above})
 
     @cached_property
     def hash(self) -> str:

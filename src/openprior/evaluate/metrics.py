@@ -21,7 +21,7 @@ from openprior.release import Release, open_release
 from openprior.report import render
 from openprior.workload import Marginal, Workload, all_marginals
 
-__all__ = ["Evaluation", "compare", "errors_of", "write_report"]
+__all__ = ["Evaluation", "compare", "errors_of", "write_report", "write_text"]
 
 NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
 
@@ -103,10 +103,15 @@ def write_report(release: Release, found: Evaluation, private: Any, path: Path) 
     truth = _table(private, release.schema, private=True)
     names = truth.domain.attributes
     shares = {name: counts / truth.n for (name,), counts in count_table(truth, [(a,) for a in names]).items()}
+    write_text(path, render(release, found, shares))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of a report, whole or not at all."""
     draft = path.parent / f".{path.name}.draft-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(render(release, found, shares), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from typing import Any
 
 __all__ = ["load_all", "mechanisms"]
 
-_FILES = ("tilt", "pmw_pub", "mwem", "mwem_pub", "jam", "aim", "mst", "public")
+_FILES = ("tilt", "pmw_pub", "mwem", "mwem_pub", "jam", "aim", "mst", "ide", "hierarchy", "public")
 
 
 def mechanisms() -> dict[str, type[Any]]:

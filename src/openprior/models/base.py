@@ -92,6 +92,7 @@ def read_arrays(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def load_model(folder: Path) -> Model:
     """Open a saved model of any kind."""
     import openprior.models.graphical
+    import openprior.models.grouped
     import openprior.models.product
     import openprior.models.support
     import openprior.models.tilted  # noqa: F401  (they register themselves)

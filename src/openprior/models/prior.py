@@ -20,7 +20,7 @@ from openprior.models.moves import PriorArrays, draw
 from openprior.models.network import Networks, fit_networks
 from openprior.workload import Marginal
 
-__all__ = ["Prior", "fit_prior", "uniform_prior"]
+__all__ = ["Prior", "fit_prior", "smooth_draws", "uniform_prior"]
 
 Codes = NDArray[np.uint16]
 Floats = NDArray[np.float64]
@@ -57,6 +57,15 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
         shares, redraw = _choose_shares(public.domain, codes, sizes, marginals, rng)
     parts = _Parts(codes, sizes, rng)
     return Prior(parts.arrays(shares, redraw), len(codes), shares)
+
+
+def smooth_draws(table: Table, count: int, rng: np.random.Generator) -> Table:
+    """So many draws from Bayesian networks fitted to a table: like its rows, but not only they."""
+    sizes = np.array(table.domain.shape, np.int64)
+    codes = np.stack(table.columns, axis=1).astype(np.uint16)
+    networks = fit_networks(codes, sizes, 4, rng)
+    arrays = _assemble(sizes, codes, fit_classes(codes, sizes, 1, rng), networks, (0.0, 0.0, 1.0), 1.0)
+    return Table(table.domain, tuple(_drawn(arrays, rng, count).T))
 
 
 def uniform_prior(domain: Domain) -> Prior:
@@ -152,10 +161,10 @@ def _choose_shares(
     return (float(found[0]), anchored, float(found[-1])), redraw
 
 
-def _drawn(arrays: PriorArrays, rng: np.random.Generator) -> Codes:
-    codes = np.empty((_DRAWS, len(arrays.sizes)), np.uint16)
+def _drawn(arrays: PriorArrays, rng: np.random.Generator, count: int = _DRAWS) -> Codes:
+    codes = np.empty((count, len(arrays.sizes)), np.uint16)
     seed = rng.integers(0, 1 << 63, dtype=np.uint64)
-    draw(arrays, seed, codes, np.empty(_DRAWS, np.int8), np.empty(_DRAWS, np.int32))
+    draw(arrays, seed, codes, np.empty(count, np.int8), np.empty(count, np.int32))
     return codes
 
 

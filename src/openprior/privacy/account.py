@@ -2,6 +2,10 @@
 
 A `Purse` is what a curator pays from. The whole run has one; every part of a partition has its own, and all parts
 together cost the run what the most expensive of them has cost so far (parallel composition).
+
+Costs are ρ of zCDP. A run with δ = 0 is *pure*: it counts ε, which adds up by itself, and every step is ε-DP with
+ε = √(2ρ) for the ρ it was asked at. Pure ε-DP is ε²/2-zCDP, and that is what the ledger, whose unit is ρ, is charged:
+E²/2 for the sum E so far, so that runs of both kinds can share a dataset's budget.
 """
 
 import threading
@@ -10,6 +14,7 @@ from fractions import Fraction
 from math import inf, isfinite, nextafter
 
 from openprior.errors import BudgetExceeded, PrivacyError
+from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.journal import Journal, NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
 
@@ -35,8 +40,12 @@ class Account:
         delta: float,
         journal: Journal | NoJournal | None = None,
     ) -> None:
-        self.limit, self.spent = Fraction(rho), Fraction(0)
         self.epsilon, self.delta = epsilon, delta
+        self.pure = delta == 0
+        self.rho = rho
+        self.limit, self.spent = Fraction(epsilon if self.pure else rho), Fraction(0)
+        """In ρ; in ε if pure."""
+        self._charged = Fraction(0)
         self.events: list[Event] = []
         self.remarks: list[str] = []
         self._partitions = 0
@@ -49,7 +58,25 @@ class Account:
         self._partitions += 1
         return self._partitions
 
-    def perform(self, charge: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
+    def cost(self, rho: float) -> Fraction:
+        """What a step asked at ρ costs, in the account's unit."""
+        return Fraction(pure_epsilon(rho)) if self.pure else Fraction(rho)
+
+    def rho_of(self, amount: Fraction) -> float:
+        """The largest ρ (to a few last bits) whose step costs at most so much."""
+        if not self.pure:
+            return _down(amount)
+        rho = _down(max(amount, Fraction(0)) ** 2 / 2)
+        while rho > 0 and self.cost(rho) > amount:
+            rho = nextafter(rho, -inf)
+        return rho
+
+    @property
+    def rho_spent(self) -> float:
+        """What was spent, in ρ."""
+        return float(self.spent**2 / 2 if self.pure else self.spent)
+
+    def perform(self, charge: Fraction, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
         """Charge, then act, then journal; or repeat what the journal has.
 
         A run that was killed between charge and journal acts again for the same charge: nobody has seen the
@@ -57,8 +84,13 @@ class Account:
         """
         seq = len(self.events)
         outcome = self._journal.find(seq, request)
-        self._ledger.charge(self.run, seq, charge, event)
-        self.spent += Fraction(charge)
+        if self.spent + charge > self.limit:
+            raise BudgetExceeded("this step would pass the budget; raise epsilon or ask for less")
+        paid = (self.spent + charge) ** 2 / 2 - self._charged if self.pure else charge
+        due = _up(max(paid, Fraction(0)))
+        self._ledger.charge(self.run, seq, due, event)
+        self.spent += charge
+        self._charged += Fraction(due)
         self.events.append(event)
         if outcome is None:
             outcome = act()
@@ -79,8 +111,8 @@ class Purse:
 
     @property
     def remaining(self) -> float:
-        """What is left, rounded down: charging exactly this much always fits."""
-        return _down(self.left)
+        """What is left in ρ, rounded down: charging exactly this much always fits."""
+        return self.account.rho_of(self.left)
 
     def fit(self, rho: float) -> float:
         """The charge as it will be made, or BudgetExceeded; changes nothing."""
@@ -89,44 +121,50 @@ class Purse:
         left = self.remaining
         if rho <= left:
             return rho
-        if left > 0 and rho - left <= _SLACK * float(self.account.limit):
+        if left > 0 and rho - left <= _SLACK * self.account.rho:
             return left
         raise BudgetExceeded(
-            f"this step needs rho = {rho:.6g} but {left:.6g} of {float(self.account.limit):.6g} is left; "
+            f"this step needs rho = {rho:.6g} but {left:.6g} of {self.account.rho:.6g} is left; "
             "raise epsilon or ask for less"
         )
 
     def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
         """Pay ρ for an event, then do it."""
         with self.account.lock:
-            return self.account.perform(rho, {**event, "rho": rho}, request, act)
+            return self.account.perform(self.account.cost(rho), {**event, "rho": rho}, request, act)
 
 
 class PartPurse(Purse):
     """The purse of one part; `siblings` (shared by all parts of the partition) holds what the run has paid."""
 
-    def __init__(self, account: Account, name: dict[str, object], siblings: list[Fraction]) -> None:
+    def __init__(
+        self, account: Account, name: dict[str, object], siblings: list[Fraction], rho: float | None = None
+    ) -> None:
         super().__init__(account)
         self._name, self._siblings, self._mine = name, siblings, Fraction(0)
+        self._most = None if rho is None else account.cost(rho)
 
     @property
     def left(self) -> Fraction:
-        """What the run has left, and what other parts have made it pay beyond this one."""
-        return super().left + self._siblings[0] - self._mine
+        """What the run has left, and what other parts have made it pay beyond this one; not above the part's limit."""
+        left = super().left + self._siblings[0] - self._mine
+        return left if self._most is None else min(left, self._most - self._mine)
 
     @property
     def remaining(self) -> float:
         """A hair below what is left, so that rounding the run's extra charge up still fits."""
-        return _down(self.left * (1 - Fraction(1, 2**40)))
+        return self.account.rho_of(self.left * (1 - Fraction(1, 2**40)))
 
     def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
         """Pay only what passes the most expensive part so far, then do it."""
         with self.account.lock:
-            extra = max(Fraction(0), self._mine + Fraction(rho) - self._siblings[0])
-            charge = _up(extra)
+            cost = self.account.cost(rho)
+            if self._most is not None and self._mine + cost > self._most:
+                raise BudgetExceeded("this step would pass what a part may spend; ask for less")
+            charge = _up(max(Fraction(0), self._mine + cost - self._siblings[0]))
             event = {**event, "rho": rho, "part": self._name, "charged": charge}
-            outcome = self.account.perform(charge, event, f"{request} part {self._name}", act)
-            self._mine += Fraction(rho)
+            outcome = self.account.perform(Fraction(charge), event, f"{request} part {self._name}", act)
+            self._mine += cost
             self._siblings[0] += Fraction(charge)
             return outcome
 

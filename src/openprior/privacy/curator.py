@@ -9,17 +9,18 @@ Costs add up by fully adaptive composition of zCDP (Whitehouse et al. 2023): bud
 outcomes as long as the running sum never passes ρ, and the ledger refuses whatever would pass it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
-from typing import NoReturn
+from math import fsum, sqrt
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.data.domain import Domain
 from openprior.data.encode import Table
+from openprior.data.hierarchy import Level
 from openprior.errors import PrivacyError
 from openprior.privacy.account import Account, Event, PartPurse, Purse
 from openprior.privacy.calibrate import exponential_epsilon, gaussian_sigma_squared, pure_epsilon
@@ -30,9 +31,13 @@ from openprior.privacy.scores import CellScores, Scores, levels
 from openprior.privacy.selection import exponential, permute_and_flip
 from openprior.privacy.units import Unit
 from openprior.privacy.vault import PartVault, Vault
+from openprior.queries import Queries
 from openprior.workload import Marginal, canonical
 
 __all__ = ["Curator", "Event", "Measurement"]
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,16 @@ class Curator:
         return self.__vault.domain
 
     @property
+    def levels(self) -> Mapping[str, Level]:
+        """The levels of the schema's hierarchies; `measure` and `partition` take their names like columns'."""
+        return self.__vault.levels
+
+    @property
+    def full_domain(self) -> Domain:
+        """The domain with the levels after the columns."""
+        return self.__vault.full_domain
+
+    @property
     def unit(self) -> Unit:
         """The unit of privacy."""
         return self.__unit
@@ -74,7 +89,7 @@ class Curator:
     @property
     def rho(self) -> float:
         """The whole budget of this run."""
-        return float(self.__purse.account.limit)
+        return self.__purse.account.rho
 
     @property
     def epsilon(self) -> float:
@@ -103,6 +118,16 @@ class Curator:
         """Every event so far, as the certificate lists them."""
         return tuple(dict(e) for e in self.__purse.account.events)
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether the run promises δ = 0: then only Laplace noise and selection are allowed, and ε adds up."""
+        return self.__purse.account.pure
+
+    def shares(self, weights: Sequence[float]) -> list[float]:
+        """What is left, split for steps that take these shares of it: of ρ, or of ε where the run is pure."""
+        left, whole = self.remaining, fsum(weights)
+        return [left * (w / whole) ** (2 if self.is_pure else 1) for w in weights]
+
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""
         self.__vault.announce(marginals)
@@ -115,6 +140,13 @@ class Curator:
         """Something about the outcome that whoever reads the certificate should know; from released things only."""
         self.__purse.account.remarks.append(text)
 
+    def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Run pure post-processing on every item, in order, where there is room: other threads, or a cluster's workers.
+
+        The function and the items hold what was released or public, never this curator: it refuses to be sent.
+        """
+        return self.__vault.engine.each(function, items)
+
     # The verbs.
 
     def measure(self, marginal: Iterable[str], rho: float, *, noise: str = "gaussian") -> Measurement:
@@ -124,7 +156,7 @@ class Curator:
         noise of σ² = l2_squared/(2ρ) costs ρ, and Laplace noise of scale l1/ε is ε-DP, ρ = ε²/2. ∎
         """
         unit = self.__unit
-        key = canonical(marginal, self.domain)
+        key = canonical(marginal, self.full_domain)
         return self.__measure(
             key, None, rho, noise, l1=unit.l1, l2_squared=unit.l2_squared, read=lambda: self.__counts(key)
         )
@@ -138,8 +170,8 @@ class Curator:
         parts that a move can touch. ∎
         """
         unit = self.__unit
-        key = canonical(marginal, self.domain)
-        if not 0 <= cell < self.domain.size(key):
+        key = canonical(marginal, self.full_domain)
+        if not 0 <= cell < self.full_domain.size(key):
             raise PrivacyError(f"cell {cell} is outside marginal {key}")
         return self.__measure(
             key,
@@ -169,6 +201,30 @@ class Curator:
             read=lambda: np.array([self.__vault.rows], dtype=np.int64),
         )
 
+    def measure_queries(self, queries: Queries, rho: float, *, noise: str = "gaussian") -> Measurement:
+        """0/1 linear queries over a marginal, with noise; `values` has one number a query.
+
+        Proof: the change of the counts is u − v with u, v ≥ 0 and ‖u‖₁, ‖v‖₁ ≤ Δ. One row is in at most k queries
+        (`overlap`), so ‖W(u − v)‖₁ ≤ k‖u − v‖₁; W, u and v being ≥ 0, ‖W(u − v)‖₂² ≤ ‖Wu‖₂² + ‖Wv‖₂², and ‖Wu‖₂ ≤
+        ‖u‖₁·√k: so k times a marginal's L1 and squared L2, also within parts. ∎
+        """
+        unit, k = self.__unit, queries.overlap
+        key = canonical(queries.marginal, self.full_domain)
+        if queries.marginal != key or queries.members.shape[1:] != (self.full_domain.size(key),):
+            raise PrivacyError(
+                f"queries '{queries.text}' do not fit the domain: its columns in order, a column of the matrix a cell"
+            )
+        return self.__measure(
+            key,
+            None,
+            rho,
+            noise,
+            l1=k * unit.l1,
+            l2_squared=k * unit.l2_squared,
+            read=lambda: queries.answer(self.__counts(key)),
+            details={"queries": queries.text, "overlap": k},
+        )
+
     def select(self, scores: Scores, rho: float, *, how: str = "exponential") -> int:
         """The index of a candidate with a high score.
 
@@ -186,15 +242,17 @@ class Curator:
         if not 1 <= k <= _count(scores):
             raise PrivacyError(f"cannot draw {k} of {_count(scores)} candidates")
         for score in [scores] if isinstance(scores, CellScores) else scores:
-            score.check(self.domain)
+            score.check(self.domain if isinstance(score, CellScores) else self.full_domain)
         rho = self.__purse.fit(rho)
         touched = self.__unit.parts_touched if isinstance(scores, CellScores) else 1
-        if how == "exponential":
-            draw, epsilon = exponential, exponential_epsilon(rho / (k * touched))
-        elif how == "permute-and-flip":
-            draw, epsilon = permute_and_flip, pure_epsilon(rho / (k * touched))
-        else:
+        if how not in ("exponential", "permute-and-flip"):
             raise PrivacyError(f"selection '{how}' is unknown; use 'exponential' or 'permute-and-flip'")
+        draw = exponential if how == "exponential" else permute_and_flip
+        if self.is_pure:
+            # Either is ε-DP at this ε, which adds up over draws and parts.
+            epsilon = pure_epsilon(rho) / (k * touched)
+        else:
+            epsilon = (exponential_epsilon if how == "exponential" else pure_epsilon)(rho / (k * touched))
         event: Event = {
             "kind": how,
             "candidates": _count(scores),
@@ -263,28 +321,33 @@ class Curator:
         scale = grid * self.n
         return Measurement((), raw.values / scale, raw.sigma / scale, raw.rho, raw.noise)
 
-    def partition(self, keys: Iterable[str]) -> Mapping[tuple[int, ...], "Curator"]:
-        """A curator for every combination of the key columns' values in the schema, over disjoint rows.
+    def partition(
+        self, keys: Iterable[str], *, rho: float | None = None, without: Iterable[str] = ()
+    ) -> Mapping[tuple[int, ...], "Curator"]:
+        """A curator for every combination of the keys' values in the schema, over disjoint rows.
 
         Their charges compose in parallel: the run pays what the most expensive part has cost (proof at
-        `Unit.parts_touched`). Every combination is there, whether or not a private row has it.
+        `Unit.parts_touched`), which `rho` limits. Every combination is there, whether or not a private row has it. Keys
+        are columns or levels; a part does not see them, nor the columns in `without`.
         """
         if self.__unit.partitioned:
             raise PrivacyError("a part cannot be partitioned again; partition by all keys at once")
-        columns = canonical(keys, self.domain)
-        if len(columns) == len(self.domain):
+        columns = canonical(keys, self.full_domain)
+        hidden = frozenset(without)
+        if not set(self.domain) - set(columns) - hidden:
             raise PrivacyError("a partition must leave at least one column that is not a key")
-        shape = [self.domain[a] for a in columns]
+        shape = [self.full_domain[a] for a in columns]
         account, siblings = self.__purse.account, [Fraction(0)]
+        most = None if rho is None else self.__purse.fit(rho)
         number = account.number_partition()
         parts: dict[tuple[int, ...], Curator] = {}
         for codes in np.ndindex(*shape):
             part = object.__new__(Curator)
-            part.__vault = PartVault(self.__vault, columns, codes)
+            part.__vault = PartVault(self.__vault, columns, codes, hidden)
             part.__unit = self.__unit.part()
             part.__noise = self.__noise
             part.__purse = PartPurse(
-                account, {"keys": list(columns), "number": number, "codes": list(codes)}, siblings
+                account, {"keys": list(columns), "number": number, "codes": list(codes)}, siblings, most
             )
             parts[codes] = part
         return parts
@@ -305,8 +368,13 @@ class Curator:
         l2_squared: int,
         read: Callable[[], NDArray[np.int64]],
         kind: str = "",
+        details: Event | None = None,
     ) -> Measurement:
         rho = self.__purse.fit(rho)
+        if noise == "gaussian" and self.is_pure:
+            raise PrivacyError(
+                "Gaussian noise is never pure ε-DP; use Laplace noise, or give a delta above 0"
+            )
         if noise == "gaussian":
             scale = sigma = sqrt(gaussian_sigma_squared(l2_squared, rho))
             sensitivity: Event = {"sigma": sigma, "l2_squared": l2_squared}
@@ -319,11 +387,18 @@ class Curator:
             add = self.__noise.laplace
         else:
             raise PrivacyError(f"noise '{noise}' is unknown; use 'gaussian' or 'laplace'")
-        event: Event = {"kind": kind + noise, "marginal": list(marginal), "cell": cell, **sensitivity}
+        details = details or {}
+        event: Event = {
+            "kind": kind + noise,
+            "marginal": list(marginal),
+            "cell": cell,
+            **details,
+            **sensitivity,
+        }
         outcome = self.__purse.perform(
             rho,
             event,
-            f"measure {kind}{noise} {'×'.join(marginal)} {cell}",
+            f"measure {kind}{noise} {'×'.join(marginal)} {details.get('queries', cell)}",
             lambda: {"values": add(np.ascontiguousarray(read(), dtype=np.int64), scale)},
         )
         values = outcome["values"]

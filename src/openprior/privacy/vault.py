@@ -1,20 +1,21 @@
 """Where the private counts are. Only the curator holds a vault.
 
 A vault reads the private source in passes, and only when it is asked: all marginals announced so far are counted
-in one pass, in batches, and kept as tables; no row is kept. A part of a vault (one value of some key columns) is
-cut out of the tables that include the keys.
+in one pass, in batches, and kept as tables; no row is kept. Levels of a hierarchy are counted like columns. A part of a
+vault (one value of some key columns or levels) is cut out of the tables that include the keys.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.local import count_batches
+from openprior.counting.engine import Engine, engine_of
 from openprior.counting.plan import Cells
 from openprior.data.domain import Domain
 from openprior.data.encode import Encoder
+from openprior.data.hierarchy import Level
 from openprior.workload import Marginal, canonical
 
 __all__ = ["PartVault", "Vault"]
@@ -28,20 +29,25 @@ class Vault:
     def __init__(self, encoder: Encoder, *, on_rows: Callable[[int], None] | None = None) -> None:
         """`on_rows` is called with the number of rows after the first pass, and may refuse the table by raising."""
         self._encoder = encoder
+        self.engine: Engine = engine_of(encoder.source)
+        """Who counts."""
         self._on_rows = on_rows
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
         self._gathered = _Gathered()
         self.domain: Domain = encoder.schema.domain
+        self.full_domain: Domain = encoder.domain
+        """The columns, and the levels above them."""
+        self.levels: Mapping[str, Level] = encoder.levels
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """These will be wanted: the next pass counts them too. Reads nothing; refuses more cells than can be counted,
         while nothing has been charged for them yet."""
-        both = self._announced | dict.fromkeys(canonical(m, self.domain) for m in marginals)
+        both = self._announced | dict.fromkeys(canonical(m, self.full_domain) for m in marginals)
         todo = [m for m in both if m not in self._counts]
         if todo:
-            Cells(self.domain, todo)
+            Cells(self.full_domain, todo)
         self._announced = both
 
     @property
@@ -54,7 +60,7 @@ class Vault:
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts; a pass over the data if any is not there yet."""
-        wanted = [canonical(m, self.domain) for m in marginals]
+        wanted = [canonical(m, self.full_domain) for m in marginals]
         if any(m not in self._counts for m in wanted):
             self.announce(wanted)
             self._pass()
@@ -66,10 +72,8 @@ class Vault:
 
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.domain.attributes[0],)]
-        cells = Cells(self.domain, todo)
-        encoder = self._encoder
-        limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
-        flat, rows = count_batches(limited, encoder.encode, cells)
+        cells = Cells(self.full_domain, todo)
+        flat, rows = self.engine.count(self._encoder, cells)
         if self._rows is None and self._on_rows is not None:
             self._on_rows(rows)
         self._counts.update(cells.split(flat))
@@ -79,10 +83,22 @@ class Vault:
 class PartVault:
     """The rows with given codes in the key columns."""
 
-    def __init__(self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...]) -> None:
+    def __init__(
+        self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...], without: frozenset[str]
+    ) -> None:
         self._whole, self._keys, self._codes = whole, keys, dict(zip(keys, codes, strict=True))
         self._gathered = _Gathered()
-        self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in self._codes})
+        gone = without | set(keys)
+        self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in gone})
+        self.levels: Mapping[str, Level] = {
+            name: level
+            for name, level in whole.levels.items()
+            if name not in gone and level.column in self.domain
+        }
+        self.full_domain: Domain = Domain(
+            {**self.domain.sizes(), **{name: len(level.labels) for name, level in self.levels.items()}}
+        )
+        self.engine: Engine = whole.engine
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """Announce to the whole, with the keys."""
@@ -96,7 +112,7 @@ class PartVault:
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts of this part."""
-        wanted = [canonical(m, self.domain) for m in marginals]
+        wanted = [canonical(m, self.full_domain) for m in marginals]
         whole = self._whole.counts([self._with_keys(m) for m in wanted])
         return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in wanted}
 
@@ -105,10 +121,10 @@ class PartVault:
         return self._gathered.get(self, cells, only)
 
     def _with_keys(self, marginal: Marginal) -> Marginal:
-        return canonical((*marginal, *self._keys), self._whole.domain)
+        return canonical((*marginal, *self._keys), self._whole.full_domain)
 
     def _slice(self, counts: Counts, marginal: Marginal) -> Counts:
-        shape = [self._whole.domain[a] for a in marginal]
+        shape = [self._whole.full_domain[a] for a in marginal]
         index = tuple(self._codes.get(a, slice(None)) for a in marginal)
         part = counts.reshape(shape)[index]
         return np.ascontiguousarray(part).reshape(math.prod(part.shape))

@@ -1,0 +1,487 @@
+"""The hierarchical release: states first, then every area × year of a state, each group from what is above it.
+
+Groups lie in levels, such as (STATE), then (PUMA, YEAR). On every level the groups' numbers of rows and a few marginals
+are measured in all groups at once, and each group's distribution is bent to its measurements. The coarse levels have
+many rows and correct what all their areas share; the finest has the last word. Which marginals to measure is decided on
+public data (strategy.py). Every combination of key values that the schema has is a group, whether or not the private
+table has rows there, so that which groups exist tells nothing.
+
+Privacy: a marginal measured in all groups of a level is *one* marginal over the keys and its attributes, and one
+person's rows lie in its cells as in any other: so the groups compose in parallel and the level is charged once, by the
+curator's ordinary `measure`. Levels add up, and the shares of all levels are split from the budget beforehand, so along
+any path from the coarsest level to a group the sum is at most the budget. The rest is post-processing. ∎
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.data.encode import Table
+from openprior.errors import OptionError
+from openprior.mechanisms.base import Progress, check, need_public, one_of, option, register, registry
+from openprior.mechanisms.priors import GroupPrior, codes_at, group_priors
+from openprior.mechanisms.strategy import Dependence, cliques, expected_best, roots, variances, within
+from openprior.models.base import Model, round_to_counts
+from openprior.models.grouped import Group, GroupedModel
+from openprior.models.relative_entropy import Partial, ide
+from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
+from openprior.privacy.curator import Curator
+from openprior.workload import Marginal, Workload, canonical
+
+__all__ = ["Hierarchy"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MOST_GROUPS = 200_000
+_JUDGED = 24
+"""Groups of a level, those with the most public rows, that marginals are chosen by."""
+_LEAF = 0.9
+"""The finest level's share of the budget; the levels above share the rest."""
+
+
+@register("hierarchy")
+class Hierarchy:
+    """Groups in levels, each bent from the level above to its own measurements."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str] = "many groups at once, such as areas × years, with public rows of earlier years"
+    needs_public: ClassVar[bool] = True
+
+    levels: tuple[tuple[str, ...], ...] = option(
+        default=(),
+        doc="keys of each level, coarsest first, e.g. STATE;PUMA,YEAR; the schema's hierarchy if not given",
+    )
+    updater: str = option(
+        default="tilt", doc="tilt | ide, or the name of another mechanism to run inside every group"
+    )
+    choose: str = option(default="expected", doc="expected | published: how marginals are chosen")
+    split: tuple[float, ...] = option(
+        default=(), doc="a level's share of the budget each; most for the finest if not given"
+    )
+    totals: float = option(default=0.05, doc="share of a level's budget that counts its groups' rows")
+    own: bool = option(
+        default=True, doc="start from the public rows of the group itself, where there are any"
+    )
+    noise: str = option(default="gaussian", doc="gaussian | laplace")
+    updates: int | None = option(
+        default=None, doc="updates a marginal of ide, 2 as published; to convergence if not given"
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(tuple(level) for level in self.levels))
+        object.__setattr__(self, "split", tuple(float(s) for s in self.split))
+        check(
+            self.updater in ("tilt", "ide") or (self.updater in registry() and self.updater != self.name),
+            f"updater '{self.updater}' must be one of tilt, ide or another mechanism",
+        )
+        one_of("choose", self.choose, ("expected", "published"))
+        one_of("noise", self.noise, ("gaussian", "laplace"))
+        check(0 < self.totals < 1, f"totals ({self.totals}) must be between 0 and 1")
+        check(all(s > 0 for s in self.split), "every level's split must be positive")
+        check(self.updates is None or self.updates >= 1, f"updates ({self.updates}) must be at least 1")
+
+    @classmethod
+    def published(cls, levels: Iterable[Iterable[str]] = ()) -> "Hierarchy":
+        """As the paper has it: pure ε-DP with δ = 0, a quarter of ε for each of two totals and two workloads."""
+        return cls(
+            levels=tuple(tuple(level) for level in levels),
+            updater="ide",
+            choose="published",
+            split=(0.5, 0.5),
+            totals=0.5,
+            own=False,
+            noise="laplace",
+            updates=2,
+        )
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether δ = 0 can be promised."""
+        return self.noise == "laplace" and self.updater in ("tilt", "ide")
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """Public work, then level after level."""
+        table = need_public(public, "hierarchy")
+        tree = _Tree(curator, self.levels)
+        split = self._split(len(tree.levels))
+        progress(0, 100, "learning from the public table")
+        attributes = [a for a in curator.domain if a not in tree.keys]
+        asked = Workload(within(workload, attributes, table)).on(curator.domain.project(attributes))
+        priors = group_priors(curator, tree.levels, tree.leaves, table, attributes, rng, own=self.own)
+        n = float(curator.n) if curator.unit.n_is_public else float(table.n)
+        chosen = [
+            self._choose(curator, tree, level, priors, asked, split, n, rng)
+            for level in range(len(tree.levels))
+        ]
+        curator.announce(
+            canonical((*keys, *m), curator.full_domain)
+            for keys, wanted in zip(tree.levels, chosen, strict=True)
+            for m in (*wanted, ())
+            if (*keys, *m)
+        )
+        shares = iter(curator.shares(self._weights(tree, chosen, split, curator)))
+        weights = [p.weights for p in priors]
+        leaf_totals = np.zeros(0)
+        for level, wanted in enumerate(chosen):
+            totals, spread = self._count(curator, tree, level, shares)
+            is_leaf = level == len(chosen) - 1
+            if is_leaf and self.updater not in ("tilt", "ide"):
+                return self._inside(
+                    curator, tree, priors, weights, totals, asked, next(shares), rng, progress
+                )
+            measured = [
+                curator.measure((*tree.levels[level], *m), next(shares), noise=self.noise) for m in wanted
+            ]
+            values = [
+                _by_group(
+                    x.values, canonical((*tree.levels[level], *x_of), curator.full_domain), tree, level, x_of
+                )
+                for x, x_of in zip(measured, wanted, strict=True)
+            ]
+            sigmas = [x.sigma for x in measured]
+            if self.updater == "tilt":
+                totals = _refined(totals, spread, values, sigmas)
+            if is_leaf:
+                leaf_totals = _whole(totals, curator, rng)
+                totals = leaf_totals
+            weights = self._bend(curator, tree, level, priors, weights, totals, wanted, values, sigmas, rng)
+            progress(round(100 * (level + 1) / len(chosen)), 100, "budget spent")
+        groups = [
+            Group(codes, p.rows, w, float(t))
+            for codes, p, w, t in zip(tree.leaves, priors, weights, leaf_totals, strict=True)
+        ]
+        return GroupedModel(curator.domain, tree.keys, groups, asked.marginals)
+
+    # Before anything private is looked at.
+
+    def _split(self, levels: int) -> list[float]:
+        if self.split:
+            check(
+                len(self.split) == levels,
+                f"split has {len(self.split)} numbers for {levels} levels; give one each",
+            )
+            return [s / sum(self.split) for s in self.split]
+        return [1.0] if levels == 1 else [(1 - _LEAF) / (levels - 1)] * (levels - 1) + [_LEAF]
+
+    def _choose(
+        self,
+        curator: Curator,
+        tree: "_Tree",
+        level: int,
+        priors: list[GroupPrior],
+        asked: Workload,
+        split: list[float],
+        n: float,
+        rng: np.random.Generator,
+    ) -> list[Marginal]:
+        """The marginals of a level, by the public rows of its largest groups."""
+        if level == len(tree.levels) - 1 and self.updater not in ("tilt", "ide"):
+            return []
+        public = np.array([p.public for p in priors], np.float64) + 1e-3
+        sizes = np.bincount(tree.parents[level], weights=public, minlength=tree.counts[level])
+        largest = np.argsort(-sizes, kind="stable")[:_JUDGED]
+        tables = [tree.union(level, g, priors)[0] for g in largest]
+        known = Dependence.of(tables, n * sizes[largest] / sizes.sum(), rng)
+        if self.choose == "published":
+            return roots(known) if level == len(tree.levels) - 1 else cliques(known)
+        share = (1 - self.totals) * split[level]
+        rho = curator.remaining * share ** (2 if curator.is_pure else 1)
+        return expected_best(known, asked, variances(curator, rho, self.noise))
+
+    def _weights(
+        self, tree: "_Tree", chosen: list[list[Marginal]], split: list[float], curator: Curator
+    ) -> list[float]:
+        """Shares of the budget in the order in which they are spent."""
+        shares: list[float] = []
+        for keys, wanted, share in zip(tree.levels, chosen, split, strict=True):
+            counted = bool(keys) or not curator.unit.n_is_public
+            totals = self.totals if counted else 0.0
+            shares += [share * totals] * counted
+            shares += [share * (1 - totals) / max(len(wanted), 1)] * max(len(wanted), 1)
+        return shares
+
+    # Through the curator.
+
+    def _count(
+        self, curator: Curator, tree: "_Tree", level: int, shares: Iterator[float]
+    ) -> tuple[Floats, float]:
+        """The number of rows of each group of a level, and the standard deviation of its noise."""
+        keys = tree.levels[level]
+        if keys:
+            found = curator.measure(keys, next(shares), noise=self.noise)
+            return _by_group(found.values, canonical(keys, curator.full_domain), tree, level, ())[
+                :, 0
+            ], found.sigma
+        if curator.unit.n_is_public:
+            return np.array([float(curator.n)]), 0.0
+        found = curator.measure_total(next(shares), noise=self.noise)
+        return found.values, found.sigma
+
+    def _bend(
+        self,
+        curator: Curator,
+        tree: "_Tree",
+        level: int,
+        priors: list[GroupPrior],
+        weights: list[Floats],
+        totals: Floats,
+        wanted: list[Marginal],
+        values: list[Floats],
+        sigmas: list[float],
+        rng: np.random.Generator,
+    ) -> list[Floats]:
+        """Every leaf's weights after the level's groups were bent to their measurements."""
+        seeds = np.random.SeedSequence(int(rng.integers(1 << 63))).spawn(tree.counts[level])
+        unions = [tree.union(level, g, priors, weights) for g in range(tree.counts[level])]
+        trusts = []
+        if self.updater != "ide":
+            for m, measured, sigma in zip(wanted, values, sigmas, strict=True):
+                pairs = (
+                    (v, _mass(rows, w, m, len(v)) * max(t, 1.0))
+                    for v, (rows, w, _), t in zip(measured, unions, totals, strict=True)
+                )
+                trusts.append(pooled_trust(pairs, sigma))
+        tasks = [
+            _Task(
+                rows,
+                w,
+                float(total),
+                tuple(Measured(m, v[g], s) for m, v, s in zip(wanted, values, sigmas, strict=True)),
+                tuple(trusts),
+                None if self.updates is None else self.updates * len(wanted),
+                seeds[g],
+                self.updater == "ide",
+            )
+            for g, ((rows, w, _), total) in enumerate(zip(unions, totals, strict=True))
+        ]
+        bent = list(weights)
+        for (_, before, places), after in zip(unions, curator.each(_bend_group, tasks), strict=True):
+            ratio = after / before
+            for leaf, start in places:
+                own = weights[leaf] * ratio[start : start + len(weights[leaf])]
+                if own.sum() > 0:
+                    bent[leaf] = own / own.sum()
+        return bent
+
+    def _inside(
+        self,
+        curator: Curator,
+        tree: "_Tree",
+        priors: list[GroupPrior],
+        weights: list[Floats],
+        totals: Floats,
+        asked: Workload,
+        rho: float,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """Another mechanism in every group: its public table are rows of the group's distribution so far."""
+        mechanism = registry()[self.updater]()
+        counts = _whole(totals, curator, rng)
+        parts = curator.partition(tree.keys, rho=rho) if tree.keys else {(): curator}
+        groups = []
+        for i, (codes, part) in enumerate(parts.items()):
+            rows = priors[i].rows.take(_resampled(weights[i], max(500, priors[i].public), rng))
+            work = Workload(asked.marginals, asked.weights).on(part.domain)
+            model = mechanism.run(part, rows, work, rng, _quiet)
+            made = model.sample(max(200, 2 * int(counts[i])), rng)
+            groups.append(Group(codes, made, np.full(made.n, 1 / made.n), float(counts[i])))
+            progress(round(100 * (i + 1) / len(parts)), 100, "groups")
+        return GroupedModel(curator.domain, tree.keys, groups, asked.marginals)
+
+
+class _Tree:
+    """The levels, and which of each level's groups every leaf (a combination of the last level's keys) lies in."""
+
+    def __init__(self, curator: Curator, wanted: tuple[tuple[str, ...], ...]) -> None:
+        domain = curator.full_domain
+        self.levels: list[Marginal] = [
+            canonical(level, domain) if level else () for level in wanted or _declared(curator)
+        ]
+        self.keys: Marginal = self.levels[-1]
+        for key in self.keys:
+            if key not in curator.domain:
+                raise OptionError(
+                    f"the last level names '{key}', which is no column; name the columns of a group"
+                )
+        for level in self.levels[:-1]:
+            for key in level:
+                base = curator.levels[key].column if key in curator.levels else key
+                if base not in self.keys:
+                    raise OptionError(
+                        f"'{key}' is not decided by the last level ({', '.join(self.keys)}); add '{base}'"
+                    )
+        count = math.prod(domain[a] for a in self.keys)
+        check(
+            count <= _MOST_GROUPS,
+            f"the schema has {count:,} groups, more than {_MOST_GROUPS:,}; use fewer keys",
+        )
+        check(
+            len(set(curator.domain) - set(self.keys)) > 0,
+            "a group needs at least one column that is not a key",
+        )
+        self.leaves: list[tuple[int, ...]] = list(np.ndindex(*(domain[a] for a in self.keys)))
+        codes = {a: np.array([leaf[i] for leaf in self.leaves], np.int64) for i, a in enumerate(self.keys)}
+        codes = codes or {"": np.zeros(1, np.int64)}
+        found = [codes_at(curator, level, codes) for level in self.levels]
+        self.parents: list[Ints] = [numbers for numbers, _ in found]
+        self.counts: list[int] = [size for _, size in found]
+        self._children = [
+            [np.flatnonzero(numbers == g) for g in range(size)]
+            if size < len(self.leaves)
+            else [np.array([i]) for i in np.argsort(numbers)]
+            for numbers, size in found
+        ]
+        self.size = domain.__getitem__
+        """How many values a key or attribute has."""
+
+    def union(
+        self, level: int, group: int, priors: list[GroupPrior], weights: list[Floats] | None = None
+    ) -> tuple[Table, Floats, list[tuple[int, int]]]:
+        """The rows of all leaves in a group, with each leaf's share of the public rows; and where each leaf's begin.
+
+        Leaves that share a prior table share its rows here too.
+        """
+        leaves = self._children[level][group]
+        shares = np.array([priors[i].public for i in leaves], np.float64)
+        shares = (shares + 1e-3) / (shares + 1e-3).sum() if len(leaves) else shares
+        starts: dict[int, int] = {}
+        tables: list[Table] = []
+        places: list[tuple[int, int]] = []
+        end = 0
+        for i in leaves:
+            rows = priors[i].rows
+            if id(rows) not in starts:
+                starts[id(rows)] = end
+                tables.append(rows)
+                end += rows.n
+            places.append((int(i), starts[id(rows)]))
+        mass = np.zeros(end)
+        for (i, start), share in zip(places, shares, strict=True):
+            own = priors[i].weights if weights is None else weights[i]
+            mass[start : start + len(own)] += share * own
+        if not tables:  # a combination of levels that no column codes belong to
+            return priors[0].rows, priors[0].weights, []
+        joined = (
+            tables[0]
+            if len(tables) == 1
+            else Table(
+                tables[0].domain,
+                tuple(np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True)),
+            )
+        )
+        return joined, mass / mass.sum(), places
+
+
+def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:
+    """The levels of the schema's longest hierarchy, coarsest first; the whole table as one group if there is none."""
+    chains: dict[str, list[str]] = {}
+    for name, level in curator.levels.items():
+        chains.setdefault(level.column, []).append(name)
+    if not chains:
+        return ((),)
+    column, names = max(chains.items(), key=lambda item: len(item[1]))
+    return (*((name,) for name in reversed(names)), (column,))
+
+
+def _by_group(values: Floats, marginal: Marginal, tree: _Tree, level: int, inside: Marginal) -> Floats:
+    """The values of a marginal over keys and attributes as [group, cell]."""
+    keys = tree.levels[level]
+    shape = [tree.size(a) for a in marginal]
+    order = [marginal.index(a) for a in (*keys, *inside)]
+    cells = math.prod(tree.size(a) for a in inside)
+    return np.ascontiguousarray(values.reshape(shape).transpose(order)).reshape(-1, cells)
+
+
+def _refined(totals: Floats, sigma: float, values: list[Floats], sigmas: list[float]) -> Floats:
+    """Numbers of rows from their own measurement and the sums of the measured marginals, by precision."""
+    if sigma == 0:
+        return totals
+    weight, summed = 1 / sigma**2, totals / sigma**2
+    for found, noise in zip(values, sigmas, strict=True):
+        precision = 1 / (found.shape[1] * noise**2)
+        weight, summed = weight + precision, summed + found.sum(axis=1) * precision
+    return summed / weight
+
+
+def _whole(totals: Floats, curator: Curator, rng: np.random.Generator) -> Floats:
+    """Whole numbers of rows, at least 0; they sum to n where that is public."""
+    counts = np.maximum(totals, 0.0)
+    if curator.unit.n_is_public:
+        counts = _to_sum(totals, float(curator.n))
+        return round_to_counts(counts, curator.n, rng).astype(np.float64)
+    counts = np.rint(counts)
+    if counts.sum() < 1:
+        counts[int(np.argmax(totals))] = 1.0
+    return counts
+
+
+def _to_sum(values: Floats, total: float) -> Floats:
+    """The nearest numbers ≥ 0 with this sum: all moved alike, and cut at 0."""
+    order = np.sort(values)[::-1]
+    moves = (total - np.cumsum(order)) / np.arange(1, len(order) + 1)
+    kept = np.flatnonzero(order + moves > 0)[-1]
+    moved: Floats = np.maximum(values + moves[kept], 0.0)
+    return moved
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One group to bend: all that this takes, and nothing private."""
+
+    rows: Table
+    weights: Floats
+    total: float
+    measured: tuple[Measured, ...]
+    trusts: tuple[float, ...]
+    updates: int | None
+    seed: np.random.SeedSequence
+    published: bool
+
+
+def _bend_group(task: _Task) -> Floats:
+    """The group's weights once bent."""
+    if not task.measured or task.total < 1:
+        return task.weights
+    if not task.published:
+        return shrink(task.rows, task.weights, task.total, task.measured, task.trusts)
+    partials = [
+        Partial(cell_numbers(task.rows, m.marginal), m.values / task.total, covers=True)
+        for m in task.measured
+    ]
+    weights, _ = ide(
+        task.weights,
+        partials,
+        np.random.default_rng(task.seed),
+        updates=task.updates,
+        tolerance=1e-7,
+        most_epochs=200,
+    )
+    return weights
+
+
+def _mass(rows: Table, weights: Floats, marginal: Marginal, cells: int) -> Floats:
+    found: Floats = np.bincount(cell_numbers(rows, marginal), weights=weights, minlength=cells).astype(
+        np.float64
+    )
+    return found
+
+
+def _resampled(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
+    return np.repeat(np.arange(len(weights)), round_to_counts(weights, count, rng))
+
+
+def _quiet(done: int, of: int, what: str) -> None:
+    return None

@@ -1,0 +1,119 @@
+"""A distribution for each of many disjoint groups: weighted rows, a number of rows, and the group's key values.
+
+Together they are one model of the whole table: keys are columns like any other. Rows are drawn group by group, just as
+many as the group has, and chosen so that the group's own marginals come close to its distribution.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import RowCounter, workers
+from openprior.data.domain import Domain
+from openprior.data.encode import Table
+from openprior.models.base import Model, register_model, round_to_counts, write_arrays
+from openprior.models.rows import choose_rows
+from openprior.workload import Marginal, canonical
+
+__all__ = ["Group", "GroupedModel"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One group: the codes of its keys, its rows without them, weights that sum to 1, and how many rows it has."""
+
+    codes: tuple[int, ...]
+    rows: Table
+    weights: Floats
+    total: float
+
+
+class GroupedModel:
+    """The groups as one model."""
+
+    def __init__(
+        self, domain: Domain, keys: Marginal, groups: Sequence[Group], marginals: Sequence[Marginal]
+    ) -> None:
+        """`marginals` (without keys) are those that the rows of every group should meet."""
+        self.domain, self.keys = domain, keys
+        self.groups = [g for g in groups if g.total > 0]
+        if not self.groups:
+            raise ValueError("a grouped model needs a group with rows")
+        self.marginals = tuple(marginals)
+        self.total = float(sum(g.total for g in self.groups))
+
+    @cached_property
+    def _joined(self) -> tuple[Table, Floats]:
+        """All groups' rows with their keys, and their weights in rows."""
+        parts = [self._with_keys(g, g.rows) for g in self.groups]
+        rows = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
+        return rows, np.concatenate([g.weights * (g.total / g.weights.sum()) for g in self.groups])
+
+    def _with_keys(self, group: Group, rows: Table) -> list[NDArray[Any]]:
+        codes = dict(zip(self.keys, group.codes, strict=True))
+        return [np.full(rows.n, codes[a]) if a in codes else rows.column(a) for a in self.domain]
+
+    def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
+        """Weighted counts of all groups' rows."""
+        rows, weights = self._joined
+        counter = RowCounter(rows, [canonical(m, self.domain) for m in marginals])
+        return counter.cells.split(counter.answers(weights))
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Table:
+        """Every group's own number of rows (scaled if another number is asked for), with its keys; shuffled."""
+        counts = round_to_counts(np.array([g.total for g in self.groups]), rows, rng)
+        streams = rng.spawn(len(self.groups))
+
+        def draw(i: int) -> list[NDArray[Any]]:
+            group = self.groups[i]
+            answers = RowCounter(group.rows, self.marginals)
+            targets = answers.cells.split(answers.answers(group.weights))
+            chosen = choose_rows(
+                group.rows, group.weights, int(counts[i]), targets, streams[i], effort=2e4 * counts[i] + 1e7
+            )
+            return self._with_keys(group, chosen)
+
+        with ThreadPoolExecutor(workers()) as pool:
+            parts = list(pool.map(draw, [i for i in range(len(self.groups)) if counts[i] > 0]))
+        table = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
+        return table.take(rng.permutation(table.n))
+
+    def save(self, folder: Path) -> None:
+        """Rows, weights, keys and totals."""
+        first = self.groups[0].rows.domain
+        columns = {
+            f"column{i}": np.concatenate([g.rows.columns[i] for g in self.groups]) for i in range(len(first))
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "weights": np.concatenate([g.weights for g in self.groups]),
+            "sizes": np.array([g.rows.n for g in self.groups]),
+            "codes": np.array([g.codes for g in self.groups], dtype=np.int64).reshape(
+                len(self.groups), len(self.keys)
+            ),
+            "totals": np.array([g.total for g in self.groups]),
+            **columns,
+        }
+        facts = {"keys": list(self.keys), "marginals": [list(m) for m in self.marginals]}
+        write_arrays(folder, "grouped", self.domain, facts, arrays)
+
+
+@register_model("grouped")
+def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
+    domain, keys = Domain(header["domain"]), tuple(header["keys"])
+    inside = domain.project([a for a in domain if a not in keys])
+    ends = np.cumsum(arrays["sizes"])
+    groups = []
+    for i, end in enumerate(ends):
+        part = slice(int(end - arrays["sizes"][i]), int(end))
+        rows = Table(inside, tuple(arrays[f"column{c}"][part] for c in range(len(inside))))
+        codes = tuple(int(c) for c in arrays["codes"][i])
+        groups.append(Group(codes, rows, arrays["weights"][part], float(arrays["totals"][i])))
+    return GroupedModel(domain, keys, groups, [tuple(m) for m in header["marginals"]])

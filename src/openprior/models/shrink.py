@@ -1,0 +1,80 @@
+"""Weights on fixed rows that meet noisy marginals as closely as their noise deserves: Tilt's raking without moves.
+
+For many groups at once the trust λ is pooled: a marginal is measured in every group, and all of them together show how
+far the prior can be believed about it, much better than any small group could alone. Post-processing, all of it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.data.encode import Table
+from openprior.models.raking import most_likely, rake, stiffness, trust_evidence
+from openprior.workload import Marginal
+
+__all__ = ["Measured", "cell_numbers", "pooled_trust", "shrink"]
+
+Floats = NDArray[np.float64]
+
+_GUESS, _SPREAD = 0.7, 1.5
+"""λ before anything was measured, for a public sample like the private one; and how sure that is (log units)."""
+_REACH = 4.0
+_PASSES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Noisy counts of a marginal, in one group."""
+
+    marginal: Marginal
+    values: Floats
+    sigma: float
+
+
+def cell_numbers(rows: Table, marginal: Marginal) -> NDArray[np.int32]:
+    """The cell of the marginal that each row lies in."""
+    cells = np.zeros(rows.n, np.int64)
+    for a in marginal:
+        cells = cells * rows.domain[a] + rows.column(a)
+    return cells.astype(np.int32)
+
+
+def pooled_trust(groups: Iterable[tuple[Floats, Floats]], sigma: float) -> float:
+    """λ of one marginal from its (measured, expected) counts in every group."""
+    evidence = sum(trust_evidence(values, expected, sigma**2) for values, expected in groups)
+    return most_likely(np.asarray(evidence), _GUESS, _SPREAD)
+
+
+def shrink(
+    rows: Table, weights: Floats, total: float, measured: Sequence[Measured], trusts: Sequence[float]
+) -> Floats:
+    """Weights that sum to 1, bent from `weights` towards the measurements."""
+    mass = weights * (total / weights.sum())
+    if not measured or total <= 0:
+        unbent: Floats = weights / weights.sum()
+        return unbent
+    cells = np.stack([cell_numbers(rows, m.marginal) for m in measured])
+    sizes = [len(m.values) for m in measured]
+    starts = np.cumsum([0, *sizes]).astype(np.int64)
+    values = np.concatenate([np.minimum(m.values, total) for m in measured])
+    stiff = []
+    for m, numbers, trusted in zip(measured, cells, trusts, strict=True):
+        expected = np.bincount(numbers, weights=mass, minlength=len(m.values)).astype(np.float64)
+        least = 0.05 * total / len(mass)
+        stiff.append(stiffness(np.minimum(m.values, total), expected, m.sigma**2, trusted, least)[0])
+    theta = np.zeros(starts[-1])
+    # Cells without a row stay empty: the support is what the caller gave.
+    stands_out = np.zeros(starts[-1], np.bool_)
+    missing, kappa, gaps, held = (np.zeros(len(measured)) for _ in range(4))
+    for _ in range(_PASSES):
+        rake(
+            cells, mass, starts, values, np.concatenate(stiff), stands_out, theta, np.zeros_like(theta), _REACH,
+            float(total), missing, kappa, gaps, held,
+        )  # fmt: skip
+        if gaps.max() < 2e-4 * total:
+            break
+    done: Floats = mass / mass.sum()
+    return done if math.isfinite(float(done.sum())) else weights / weights.sum()

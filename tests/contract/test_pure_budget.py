@@ -1,0 +1,539 @@
+"""Pure ε-DP, believed by nobody: sums are exact, too much is refused before a row is read, certificates recheck.
+
+The source and the ledger write into one diary, so that their order can be read off.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from openprior.certificate import Certificate, certify, event_epsilon
+from openprior.counting.plan import Cells
+from openprior.data.domain import Domain
+from openprior.data.encode import Encoder
+from openprior.data.schema import Schema
+from openprior.errors import BudgetExceeded, PrivacyError, ReleaseError
+from openprior.privacy.account import Account
+from openprior.privacy.curator import Curator
+from openprior.privacy.ledger import Ledger
+from openprior.privacy.noise import SeededNoise
+from openprior.privacy.run import Budget
+from openprior.privacy.scores import CellScores, L1Score
+from openprior.privacy.units import Relation, Unit
+from openprior.privacy.vault import Vault
+from openprior.queries import Queries
+
+SIZES = {"a": 3, "b": 4, "c": 2}
+DOMAIN = Domain(SIZES)
+EPSILONS = [1.0, 0.1, 0.7, 3.3, 1e-3]
+UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 2)]
+ADD_REMOVE = Unit(Relation.ADD_REMOVE)
+CELLS = Cells(DOMAIN, [("a", "b")])
+CELL_SCORES = CellScores(CELLS, np.arange(len(CELLS)), np.zeros(len(CELLS)))
+INSIDE = Cells(Domain({"b": 4, "c": 2}), [("b",)])
+INSIDE_SCORES = CellScores(INSIDE, np.arange(len(INSIDE)), np.zeros(len(INSIDE)))
+L1_SCORES = [L1Score(("b",), ((1.0, np.zeros(4)),)), L1Score(("c",), ((1.0, np.zeros(2)),))]
+PREFIXES = Queries.parse("prefixes(b)", DOMAIN)
+
+
+class DiarySource:
+    """A source that notes every batch it hands out."""
+
+    name, is_text = "secret", False
+
+    def __init__(self, rows: pa.Table, diary: list[str]) -> None:
+        self._rows, self._diary = rows, diary
+        self.columns = tuple(rows.column_names)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=20):
+            self._diary.append("read")
+            yield batch
+
+
+class DiaryLedger(Ledger):
+    """A ledger that notes every charge once it is made."""
+
+    def __init__(self, diary: list[str]) -> None:
+        super().__init__()
+        self._diary = diary
+
+    def charge(self, run: str, seq: int, rho: float, event: Mapping[str, object]) -> None:
+        super().charge(run, seq, rho, event)
+        self._diary.append("charge")
+
+
+@dataclasses.dataclass
+class Run:
+    """A curator with everything that a sceptic wants to see beside it."""
+
+    curator: Curator
+    account: Account
+    ledger: Ledger
+    budget: Budget
+    unit: Unit
+    diary: list[str]
+
+    @property
+    def recorded(self) -> Fraction:
+        """ρ by the ledger."""
+        return self.ledger.spent(self.account.run)
+
+    def certificate(self) -> Certificate:
+        return certify(self.account, self.unit, self.budget, "hash", "test", {}, is_private=True)
+
+    def check(self) -> None:
+        """ε adds up to at most the budget, exactly, and the ledger has its ρ."""
+        spent = sum((charge_of(e) for e in self.account.events), Fraction(0))
+        assert spent == self.account.spent <= Fraction(self.budget.epsilon)
+        assert spent**2 / 2 <= self.recorded <= Fraction(self.budget.rho)
+        assert float(self.recorded) == pytest.approx(float(spent**2 / 2), rel=1e-12)
+        assert self.account.rho_spent == pytest.approx(float(spent**2 / 2), rel=1e-15)
+        self.certificate().recheck()
+
+
+def charge_of(event: Mapping[str, Any]) -> Fraction:
+    """What an event added to Σε, from what it says itself."""
+    if "part" in event:
+        return Fraction(float(event["charged"]))
+    return Fraction(float(np.sqrt(2 * float(event["rho"]))))
+
+
+def made(
+    epsilon: float = 1.0, unit: Unit | None = None, *, delta: float = 0.0, rho: float | None = None
+) -> Run:
+    rng = np.random.default_rng(1)
+    rows = pa.table({a: rng.integers(0, size, 60) for a, size in SIZES.items()})
+    diary: list[str] = []
+    rho = epsilon**2 / 2 * (1 + 2**-30) if rho is None else rho
+    ledger, unit = DiaryLedger(diary), unit or Unit()
+    run = ledger.open_run("secret", rho=rho, epsilon=epsilon, delta=delta, details={})
+    account = Account(ledger, run, rho=rho, epsilon=epsilon, delta=delta)
+    vault = Vault(Encoder(Schema.from_sizes(SIZES), DiarySource(rows, diary), private=True))
+    curator = Curator(vault, unit=unit, noise=SeededNoise(1), account=account)
+    return Run(curator, account, ledger, Budget("secret", epsilon, delta, rho, {}), unit, diary)
+
+
+# Sums.
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 30, 1000])
+def test_equal_shares_always_fit_and_never_add_up_to_more(steps: int, epsilon: float) -> None:
+    run = made(epsilon)
+    if steps == 1000 and epsilon != 1.0:
+        pytest.skip("once is enough")
+    for rho in run.curator.shares([1.0] * steps):
+        assert rho > 0
+        run.curator.measure(("c",), rho, noise="laplace")
+    run.check()
+    # ε/steps each, but for rounding: nobody is starved because the others were rounded up.
+    each = [float(np.sqrt(2 * float(e["rho"]))) for e in run.account.events]  # type: ignore[arg-type]
+    np.testing.assert_allclose(each, epsilon / steps, rtol=1e-6)
+    assert float(run.account.spent) == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_shares_are_shares_of_epsilon() -> None:
+    run = made(2.0)
+    for rho in run.curator.shares([3, 1, 4]):
+        run.curator.measure(("c",), rho, noise="laplace")
+    each = [float(e["epsilon"]) for e in run.account.events]  # type: ignore[arg-type]
+    np.testing.assert_allclose(each, [0.75, 0.25, 1.0], rtol=1e-9)
+    run.check()
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_remains_can_be_spent_exactly(epsilon: float) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        run = made(epsilon)
+        for _ in range(int(rng.integers(0, 5))):
+            run.curator.measure(("a",), run.curator.remaining * float(rng.random()), noise="laplace")
+        left = run.curator.remaining
+        assert run.account.cost(left) <= run.account.limit - run.account.spent
+        run.curator.measure(("a",), left, noise="laplace")
+        run.check()
+        assert float(run.account.spent) == pytest.approx(epsilon, rel=1e-9)
+        assert run.curator.remaining <= 1e-9 * run.curator.rho
+        with pytest.raises(BudgetExceeded):
+            run.curator.measure(("a",), 1e-6 * run.curator.rho, noise="laplace")
+
+
+def test_rho_and_epsilon_are_two_names_of_one_cost() -> None:
+    run = made(1.7)
+    for exponent in np.linspace(-30, 2, 500):
+        rho = float(10**exponent)
+        assert run.account.rho_of(run.account.cost(rho)) == pytest.approx(rho, rel=1e-14)
+        amount = Fraction(rho)
+        assert run.account.cost(run.account.rho_of(amount)) <= amount
+    assert run.account.rho_of(Fraction(0)) == run.account.rho_of(Fraction(-1, 3)) == 0.0
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda c, rho: c.measure(("a",), rho),
+        lambda c, rho: c.measure_cell(("a",), 1, rho),
+        lambda c, rho: c.measure_queries(PREFIXES, rho),
+        lambda c, rho: c.partition(["a"])[(0,)].measure_total(rho),
+    ],
+)
+def test_gaussian_noise_is_refused_before_anything(ask: Callable[[Curator, float], object]) -> None:
+    run = made()
+    with pytest.raises(PrivacyError, match="pure"):
+        ask(run.curator, run.curator.rho / 10)
+    assert run.diary == []
+    assert run.account.spent == run.recorded == 0
+    assert run.curator.is_pure
+
+
+ASKS: dict[str, Callable[[Curator, float], object]] = {
+    "marginal": lambda c, rho: c.measure(("a", "b"), rho, noise="laplace"),
+    "cell": lambda c, rho: c.measure_cell(("a", "b"), 3, rho, noise="laplace"),
+    "queries": lambda c, rho: c.measure_queries(PREFIXES, rho, noise="laplace"),
+    "exponential": lambda c, rho: c.select(CELL_SCORES, rho),
+    "permute-and-flip": lambda c, rho: c.select_many(L1_SCORES, 2, rho, how="permute-and-flip"),
+    "part": lambda c, rho: c.partition(["a"])[(1,)].measure(("b",), rho, noise="laplace"),
+    "cell of a part": lambda c, rho: c.partition(["a"])[(1,)].measure_cell(("b",), 1, rho, noise="laplace"),
+    "total of a part": lambda c, rho: c.partition(["a"])[(2,)].measure_total(rho, noise="laplace"),
+    "queries in a part": lambda c, rho: c.partition(["a"])[(0,)].measure_queries(
+        PREFIXES, rho, noise="laplace"
+    ),
+    "selection in a part": lambda c, rho: c.partition(["a"])[(0,)].select(INSIDE_SCORES, rho),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_too_much_is_refused_before_a_read(name: str) -> None:
+    run = made(0.7)
+    for factor in (1.00001, 2.0, 1e9):
+        with pytest.raises(BudgetExceeded):
+            ASKS[name](run.curator, run.curator.rho * factor)
+    assert run.diary == []
+    # √2 times the half of ε is too much after the other half: ε adds up, not ρ.
+    run.curator.measure(("c",), run.curator.shares([1, 1])[0], noise="laplace")
+    before = list(run.diary)
+    with pytest.raises(BudgetExceeded):
+        ASKS[name](run.curator, run.curator.rho / 2)
+    assert run.diary == before
+    run.check()
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_everything_is_charged_before_it_is_read(name: str) -> None:
+    run = made(0.7)
+    ASKS[name](run.curator, run.curator.rho / 2)
+    assert run.diary[0] == "charge"
+    assert "read" in run.diary
+    run.check()
+    (event,) = run.account.events
+    assert event_epsilon(event, run.unit) == pytest.approx(0.7 / np.sqrt(2), rel=1e-9)
+
+
+# Selection.
+
+
+@pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("draws", [1, 2])
+@pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
+def test_selection_costs_epsilon_times_draws(unit: Unit, draws: int, how: str) -> None:
+    run = made(1.0, unit)
+    rho = run.curator.shares([1, 3])[0]  # ε = 1/4
+    run.curator.select_many(L1_SCORES, draws, rho, how=how)
+    run.curator.select_many(CELL_SCORES, draws, rho, how=how)
+    for event in run.account.events:
+        assert float(event["epsilon"]) * draws == pytest.approx(0.25, rel=1e-9)  # type: ignore[arg-type]
+        assert (event["draws"], event["parts_touched"]) == (draws, 1)
+        assert event_epsilon(event, unit) == pytest.approx(0.25, rel=1e-9)
+    assert float(run.account.spent) == pytest.approx(0.5, rel=1e-9)
+    run.check()
+
+
+@pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
+def test_cells_inside_a_partition_cost_twice_if_a_person_can_move(unit: Unit, how: str) -> None:
+    run = made(1.0, unit)
+    part = run.curator.partition(["a"])[(1,)]
+    rho = run.curator.shares([1, 3])[0]
+    part.select_many(INSIDE_SCORES, 2, rho, how=how)
+    part.select(L1_SCORES, rho, how=how)
+    cells, l1 = run.account.events
+    touched = 2 if unit.relation is Relation.REPLACE_ONE else 1
+    assert float(cells["epsilon"]) * 2 * touched == pytest.approx(0.25, rel=1e-9)  # type: ignore[arg-type]
+    assert float(l1["epsilon"]) == pytest.approx(0.25, rel=1e-9)  # type: ignore[arg-type]
+    run.check()
+
+
+# Parts.
+
+
+def test_the_run_pays_the_most_expensive_part() -> None:
+    run = made(1.0)
+    parts = run.curator.partition(["a"])
+    eighth = run.curator.shares([1, 7])[0]
+    for code, part in parts.items():
+        for _ in range(code[0] + 1):
+            part.measure(("b",), eighth, noise="laplace")
+            run.check()
+    # 1, 2 and 3 eighths of ε: three in all.
+    assert float(run.account.spent) == pytest.approx(3 / 8, rel=1e-9)
+    assert sum(float(e["charged"]) for e in run.account.events) == pytest.approx(3 / 8, rel=1e-9)  # type: ignore[arg-type]
+    run.curator.measure(("a",), eighth, noise="laplace")
+    assert float(run.account.spent) == pytest.approx(4 / 8, rel=1e-9)
+    # The first part may still catch up for nothing, and then spend what the run has left.
+    first = parts[(0,)]
+    assert np.sqrt(2 * first.remaining) == pytest.approx(6 / 8, rel=1e-9)
+    first.measure(("b",), first.remaining, noise="laplace")
+    run.check()
+    assert float(run.account.spent) == pytest.approx(1.0, rel=1e-9)
+    with pytest.raises(BudgetExceeded):
+        first.measure(("b",), eighth, noise="laplace")
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("steps", [1, 3, 30])
+def test_equal_shares_within_parts_always_fit(steps: int, epsilon: float) -> None:
+    run = made(epsilon)
+    for part in run.curator.partition(["a", "c"]).values():
+        for rho in part.shares([1.0] * steps):
+            part.measure(("b",), rho, noise="laplace")
+        assert part.remaining <= 1e-9 * run.curator.rho
+    run.check()
+    assert float(run.account.spent) == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_parts_in_turn_and_by_chance() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        run = made(float(rng.uniform(0.1, 4)), UNITS[seed % 4])
+        parts = list(run.curator.partition(["a"]).values())
+        own = [Fraction(0)] * 3
+        for _ in range(25):
+            i = int(rng.integers(3))
+            rho = parts[i].remaining * float(rng.choice([0.001, 0.1, 0.5, 1.0]))
+            if rho > 0:
+                parts[i].measure(("b",), rho, noise="laplace")
+                own[i] += Fraction(float(np.sqrt(2 * rho)))
+            assert max(own) <= run.account.spent
+            assert float(run.account.spent) == pytest.approx(float(max(own)), rel=1e-9)
+        run.check()
+
+
+def test_a_limit_holds_for_every_part() -> None:
+    run = made(1.0)
+    quarter = run.curator.shares([1, 3])[0]
+    parts = run.curator.partition(["a"], rho=quarter, without=["c"])
+    assert run.diary == []
+    for part in parts.values():
+        assert tuple(part.domain) == ("b",)
+        assert np.sqrt(2 * part.remaining) == pytest.approx(0.25, rel=1e-9)
+        with pytest.raises(BudgetExceeded):
+            part.measure(("b",), 1.01 * quarter, noise="laplace")
+        for rho in part.shares([1, 1, 1]):
+            part.measure(("b",), rho, noise="laplace")
+        with pytest.raises(BudgetExceeded):
+            part.measure(("b",), quarter / 9, noise="laplace")
+    run.check()
+    assert float(run.account.spent) <= 0.25 * (1 + 1e-15)
+    # What is left is three quarters, which another partition may have.
+    again = run.curator.partition(["c"], rho=run.curator.remaining)
+    for part in again.values():
+        part.measure(("b",), part.remaining, noise="laplace")
+    run.check()
+    assert float(run.account.spent) == pytest.approx(1.0, rel=1e-9)
+    with pytest.raises(BudgetExceeded):
+        run.curator.partition(["c"], rho=quarter)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_limit_holds_in_either_unit(delta: float) -> None:
+    run = made(1.0, delta=delta, rho=0.02 if delta else None)
+    parts = run.curator.partition(["a"], rho=run.curator.rho / 4)
+    for part in parts.values():
+        part.measure(("b",), run.curator.rho / 16, noise="laplace")
+        assert part.remaining <= run.curator.rho / 4
+        with pytest.raises(BudgetExceeded):
+            part.measure(("b",), run.curator.rho / 4, noise="laplace")
+
+
+# The ledger.
+
+
+def test_pure_runs_share_a_budget_with_others() -> None:
+    """The ledger's unit is ρ: runs of both kinds add up to at most the dataset's."""
+    ledger = Ledger()
+    ledger.set_budget("d", rho=0.6, epsilon=5.0, delta=1e-9)
+    run = ledger.open_run("d", rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0, details={})
+    account = Account(ledger, run, rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0)
+    account.perform(Fraction(3, 5), {"kind": "test"}, "test", lambda: {"indices": []})
+    account.perform(Fraction(2, 5), {"kind": "test"}, "test", lambda: {"indices": []})
+    assert ledger.spent(run) == pytest.approx(0.5, rel=1e-12)
+    ledger.close(run)
+    assert ledger.datasets()[0].remaining == pytest.approx(0.1, rel=1e-9)
+    with pytest.raises(BudgetExceeded):
+        ledger.open_run("d", rho=0.11, epsilon=1.0, delta=1e-9, details={})
+
+
+def test_zcdp_is_as_it_was() -> None:
+    run = made(1.0, delta=1e-9, rho=0.02)
+    assert not run.curator.is_pure
+    assert run.curator.remaining == 0.02
+    np.testing.assert_allclose(run.curator.shares([1, 3]), [0.005, 0.015], rtol=1e-12)
+    run.curator.measure(("a",), 0.005)
+    run.curator.measure(("a",), 0.005, noise="laplace")
+    run.curator.select_many(CELL_SCORES, 2, 0.0025)
+    run.curator.measure(("a",), run.curator.remaining)
+    with pytest.raises(BudgetExceeded):
+        run.curator.measure(("a",), 1e-6)
+    assert run.account.spent == run.recorded <= Fraction(0.02)
+    assert float(run.recorded) == pytest.approx(0.02, rel=1e-15)
+    gaussian, laplace, selection, _ = run.account.events
+    assert gaussian["sigma"] == pytest.approx(np.sqrt(2 / (2 * 0.005)))
+    assert laplace["epsilon"] == pytest.approx(np.sqrt(2 * 0.005))
+    assert selection["epsilon"] == pytest.approx(np.sqrt(8 * 0.0025 / 2))
+
+
+# Certificates.
+
+
+def busy(unit: Unit | None = None) -> Run:
+    """A run with one of everything."""
+    run = made(1.0, unit)
+    rho = run.curator.shares([1, 9])[0]
+    run.curator.measure(("a", "b"), rho, noise="laplace")
+    run.curator.measure_queries(PREFIXES, rho, noise="laplace")
+    run.curator.select_many(L1_SCORES, 2, rho)
+    run.curator.select(CELL_SCORES, rho, how="permute-and-flip")
+    parts = run.curator.partition(["a"])
+    parts[(0,)].measure(("b",), rho, noise="laplace")
+    parts[(1,)].measure_cell(("b",), 2, 2 * rho, noise="laplace")
+    parts[(1,)].measure_queries(PREFIXES, rho, noise="laplace")
+    parts[(2,)].select(INSIDE_SCORES, 4 * rho)
+    return run
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
+def test_certificates_recheck_and_survive_text(unit: Unit) -> None:
+    run = busy(unit)
+    run.check()
+    certificate = run.certificate()
+    again = Certificate.from_json(certificate.to_json())
+    again.recheck()
+    assert again == certificate or again.events == certificate.events
+    assert certificate.is_pure
+    assert "δ = 0 (pure)" in certificate.statement
+    # Four tenths, and for the parts the dearest: ε/10·max(1, √2 + 1, 2).
+    assert certificate.epsilon_spent == pytest.approx(0.4 + 0.1 * (np.sqrt(2) + 1), rel=1e-9)
+
+
+def tampered(certificate: Certificate, number: int, **factors: float) -> Certificate:
+    events = [dict(e) for e in certificate.events]
+    events[number].update({field: events[number][field] * factor for field, factor in factors.items()})
+    return dataclasses.replace(certificate, events=tuple(events))
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    return busy().certificate()
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        *(("laplace", f) for f in ("epsilon", "scale", "l1", "rho", "overlap")),
+        *((how, f) for how in ("exponential", "permute-and-flip") for f in ("epsilon", "rho", "draws")),
+        ("exponential", "parts_touched"),
+        ("laplace", "charged"),
+    ],
+)
+def test_a_tampered_event_is_seen(certificate: Certificate, kind: str, field: str) -> None:
+    """Each number of each event, a little and a lot, down and up."""
+    tried = 0
+    for number, event in enumerate(certificate.events):
+        for factor in (0.99, 0.5, 1.01, 2.0):
+            if event["kind"] != kind or not event.get(field):
+                continue
+            if isinstance(event[field], int) and int(event[field] * factor) == event[field]:
+                continue
+            tried += 1
+            with pytest.raises(ReleaseError):
+                tampered(certificate, number, **{field: factor}).recheck()
+    assert tried >= 2
+
+
+@pytest.mark.parametrize("number", [1, 6])
+@pytest.mark.parametrize("overlap", [0, -1, 0.5])
+def test_queries_that_ask_for_nothing_are_seen(certificate: Certificate, overlap: float, number: int) -> None:
+    """With no overlap there would be no sensitivity, and everything would be free."""
+    events = [dict(e) for e in certificate.events]
+    events[number].update(overlap=overlap, l1=int(overlap) * 2, scale=1e-9, epsilon=0.0)
+    events[number]["rho"] = 2.0 * (int(overlap) * 1e9) ** 2
+    if "part" in events[number]:
+        events[number]["charged"] = 0.0
+    free = dataclasses.replace(certificate, events=(events[number],), epsilon_spent=0.0, rho_spent=0.0)
+    with pytest.raises(ReleaseError):
+        free.recheck()
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_dropped_or_repeated_event_is_seen(certificate: Certificate, number: int) -> None:
+    events = certificate.events
+    dropped = dataclasses.replace(certificate, events=events[:number] + events[number + 1 :])
+    repeated = dataclasses.replace(certificate, events=(*events, events[number]))
+    for wrong in (dropped, repeated):
+        if number in (4, 7) and wrong is dropped and float(events[number].get("charged", 1)) == 0:
+            continue  # a part that cost nothing more leaves the sum as it is
+        with pytest.raises(ReleaseError):
+            wrong.recheck()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.5},
+        {"epsilon_spent": 0.5},
+        {"epsilon_spent": 0.9999},
+        {"epsilon_spent": 1.01},
+        {"rho_spent": 0.5},
+        {"rho": 0.5},
+    ],
+)
+def test_a_tampered_sum_is_seen(certificate: Certificate, change: dict[str, float]) -> None:
+    values = {field: getattr(certificate, field) * factor for field, factor in change.items()}
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(certificate, **values).recheck()
+
+
+def test_a_gaussian_event_is_worth_infinitely_much_where_delta_is_0(certificate: Certificate) -> None:
+    gaussian = {
+        "kind": "gaussian",
+        "marginal": ["a"],
+        "cell": None,
+        "sigma": 1e9,
+        "l2_squared": 2,
+        "rho": 1e-18,
+    }
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(certificate, events=(*certificate.events, gaussian)).recheck()
+    assert event_epsilon(gaussian, Unit()) == np.inf
+
+
+def test_a_certificate_of_zcdp_does_not_pass_as_pure(certificate: Certificate) -> None:
+    """Nor the other way round: with the same events, ε of a zCDP run is not Σε."""
+    run = made(2.0, delta=1e-9, rho=0.02)
+    run.curator.measure(("a",), 0.01, noise="laplace")
+    run.curator.select_many(CELL_SCORES, 2, 0.01)
+    other = run.certificate()
+    other.recheck()
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(other, delta=0.0).recheck()
+    with pytest.raises(ReleaseError):
+        dataclasses.replace(certificate, delta=1e-9).recheck()
