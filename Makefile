@@ -14,7 +14,7 @@ setup: $(STAMP) ## create .venv with everything the project needs
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "openprior needs Python 3.11 or newer; say PYTHON=python3.12 make ..."; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	@touch $(STAMP)
 
 demo: $(STAMP) ## release the embedded demo survey, with a report
@@ -28,7 +28,7 @@ check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## the tests and the doctests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 slow: $(STAMP) ## the long statistical tests
 	$(BIN)/python -m pytest -m slow
@@ -48,7 +48,7 @@ format: $(STAMP) ## rewrite the files in the project's format
 
 lock: ## write constraints.txt anew from the newest versions that fit
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet -e '.[dev]'
+	.venv-lock/bin/python -m pip install --quiet -e '.[dev,spark]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable > constraints.txt
 	rm -rf .venv-lock
 

@@ -1,11 +1,11 @@
-"""What words on the command line mean: workloads, mechanisms and their options."""
+"""What words on the command line mean: workloads, mechanisms and their options, tables."""
 
 import dataclasses
 from typing import Any
 
 from openprior.errors import OptionError
 
-__all__ = ["mechanism", "workload"]
+__all__ = ["mechanism", "table", "workload"]
 
 
 def workload(text: str) -> Any:
@@ -25,6 +25,19 @@ def workload(text: str) -> Any:
     except ValueError:
         raise OptionError(f"workload '{text}' is not understood; see 'openprior release --help'") from None
     return Workload([[a.strip() for a in m.split(",")] for m in text.split(";") if m.strip()])
+
+
+def table(path: str, engine: str, master: str | None) -> Any:
+    """What to read at a path: the path itself, or its source on Spark."""
+    if engine not in ("local", "spark"):
+        raise OptionError(f"engine '{engine}' is unknown; use local or spark")
+    if engine == "spark":
+        from openprior.data.spark import read_path
+
+        return read_path(path, master)
+    if master is not None:
+        raise OptionError("a Spark master without Spark; add --engine spark")
+    return path
 
 
 def mechanism(name: str, options: list[str]) -> Any:
@@ -49,6 +62,13 @@ def mechanism(name: str, options: list[str]) -> Any:
 def _value(kind: str, key: str, text: str) -> Any:
     if "None" in kind and text.lower() == "none":
         return None
+    if kind.startswith("tuple[str"):
+        return tuple(part.strip() for part in text.split(";") if part.strip())
+    if kind.startswith("tuple[float"):
+        try:
+            return tuple(float(part) for part in text.split(","))
+        except ValueError:
+            raise OptionError(f"option {key} = '{text}' is not understood; write numbers: 1,4") from None
     if "tuple" in kind:
         return tuple(tuple(a.strip() for a in g.split(",")) for g in text.split(";"))
     try:

@@ -103,6 +103,13 @@ def release(
     ] = None,
     ledger_timeout: Wait = 30.0,
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")] = None,
+    engine: Annotated[str, typer.Option(help="Who counts the private table: local | spark.")] = "local",
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            help="Where Spark runs, with --engine spark; default: $OPENPRIOR_SPARK_MASTER, or every core here."
+        ),
+    ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
     resume: Annotated[
@@ -123,8 +130,7 @@ def release(
 
     with stoppable(out), progress_bar("releasing") as progress:
         made = op.release(
-            private,
-            public,
+            public=public,
             schema=None if schema is None else Schema.load(schema),
             workload=arguments.workload(workload),
             epsilon=epsilon,
@@ -139,6 +145,7 @@ def release(
             resume=resume,
             show_private=show_private,
             progress=progress,
+            private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
         )
     c = made.certificate
     if json:
@@ -194,11 +201,15 @@ def evaluate(
             help="Report file; default: RELEASE.evaluation/report.html, outside the release.", readable=False
         ),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Also errors by group, e.g. 'area,year', with a picture beside the report."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
     import openprior as op
-    from openprior.evaluate.metrics import write_report
+    from openprior.evaluate.metrics import write_report, write_text
 
     made = op.open_release(release)
     found = op.evaluate(
@@ -208,13 +219,25 @@ def evaluate(
     place = report or release.resolve().with_name(release.resolve().name + ".evaluation") / "report.html"
     write_report(made, found, private, place)
     facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
+    written = {"report": str(place)}
+    by_group: list[dict[str, Any]] = []
+    if groups is not None:
+        each = op.evaluate_groups(made, private, [g.strip() for g in groups.split(",")])
+        picture = place.with_name("groups.svg")
+        write_text(picture, each.picture())
+        facts["group_error"] = each.error
+        written["picture"] = str(picture)
+        by_group = [{"group": list(label), "error": error} for label, error in each.worst]
     if json:
-        print_json({"notice": found.notice, "of": of, **facts, "report": str(place)})
+        detail = {"groups": by_group} if groups is not None else {}
+        print_json({"notice": found.notice, "of": of, **facts, **detail, **written})
         return
     typer.echo(found.notice)
     for name, value in facts.items():
         typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
-    typer.echo(f"wrote {place}")
+    for entry in by_group[:3]:
+        typer.echo(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
+    typer.echo(f"wrote {' and '.join(written.values())}")
 
 
 @app.command(epilog="Example: openprior mechanisms --json")

@@ -17,7 +17,7 @@ from openprior.data.domain import Domain
 from openprior.data.encode import Encoder
 from openprior.data.schema import Schema
 from openprior.data.source import open_source
-from openprior.errors import OpenPriorError, PrivacyError, WorkloadError
+from openprior.errors import OpenPriorError, WorkloadError
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise

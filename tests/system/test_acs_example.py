@@ -7,6 +7,7 @@ import pytest
 
 import openprior as op
 from openprior.data.encode import encode_table
+from openprior.evaluate.groups import GroupErrors
 
 ROOT = Path(__file__).parents[2]
 DELTA = 1e-9
@@ -36,6 +37,33 @@ def test_the_schema_is_as_its_comments_say(schema: op.Schema) -> None:
         "AGEP", "NOC", "NPF", "PINCP", "POVPIP",
     }  # fmt: skip
     assert all(c.missing_values == ("N",) for c in schema.columns if c.missing)
+
+
+def test_areas_of_massachusetts_are_better_than_last_year_alone(data_folder: Path) -> None:
+    public, private = (data_folder / "nist_acs" / f"ma{year}.csv" for year in (2018, 2019))
+    if not (public.is_file() and private.is_file()):
+        pytest.skip("no ACS excerpts: OPENPRIOR_DATA has no nist_acs/ma2018.csv and ma2019.csv")
+    schema = op.Schema.load(ROOT / "examples" / "acs" / "areas.toml")
+
+    def errors(mechanism: object) -> GroupErrors:
+        made = op.release(
+            private,
+            public,
+            schema=schema,
+            workload=op.target_marginals("PUMA", 3),
+            epsilon=10.0,
+            delta=DELTA,
+            mechanism=mechanism,
+            seed=1,
+        )
+        return op.evaluate_groups(made, private, ["PUMA"], marginals=None)
+
+    last_year, hierarchy = errors(op.PublicProxy()), errors(op.Hierarchy())
+    assert len(hierarchy.errors) == 5
+    assert hierarchy.error < 0.75 * last_year.error
+    assert np.abs(hierarchy.counts_off).max() < 250
+    # The other 26 areas are empty here: what the noise puts there is little.
+    assert hierarchy.stray < 150
 
 
 def test_the_public_file_fits_the_schema_and_uses_all_of_it(

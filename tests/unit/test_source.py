@@ -87,6 +87,14 @@ def test_csv_text_bom_quotes_and_line_breaks(tmp_path: Path) -> None:
     assert rows(source) == {"a\nb": ["1,2", "NA"], "c": ["x\ny", "é"]}
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_quoted_names_with_every_separator(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(separator.join(['"a"', '"b\n,c"']) + "\n" + separator.join(["1", '"x"']) + "\n")
+    source = open_source(path)
+    assert source.columns == ("a", "b\n,c") and rows(source) == {"a": ["1"], "b\n,c": ["x"]}
+
+
 def test_csv_streams_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1234567,abcdefgh\n" * 600_000)

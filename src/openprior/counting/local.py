@@ -1,7 +1,7 @@
 """Counting on this machine: all marginals of a request in one pass, on every core.
 
-`count_batches` streams: each worker takes the next batch, encodes it and counts it into tables of its own, so
-that a folder larger than memory costs one pass and the tables. `RowCounter` keeps the codes of an in-memory
+`count_batches` streams: each worker takes the next batch, encodes it and counts it into tables of its own (a `Tally`),
+so that a folder larger than memory costs one pass and the tables. `RowCounter` keeps the codes of an in-memory
 table ready and counts them under changing weights, over all rows or some of them.
 """
 
@@ -18,7 +18,7 @@ from openprior.counting.plan import Bundle, Cells, Plan
 from openprior.data.encode import Table
 from openprior.workload import Marginal
 
-__all__ = ["RowCounter", "count_batches", "count_table", "workers"]
+__all__ = ["MANY", "RowCounter", "Tally", "count_batches", "count_table", "workers"]
 
 Columns = Sequence[NDArray[np.unsignedinteger]]
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ _BLOCK = 1 << 14
 """Rows fused at a time: fifteen columns of two bytes stay in the second-level cache."""
 
 
-_MANY = 10_000_000
+MANY = 10_000_000
 """Rows to plan for when the number of rows is not known before they are read."""
 
 
@@ -48,50 +48,64 @@ def _same(columns: Columns) -> Columns:
     return columns
 
 
+class Tally:
+    """The tables of a plan while one worker counts into them, one after the other in a flat vector."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.ends = np.cumsum([b.table_cells for b in self.plan.bundles]).tolist()
+        self.tables: NDArray[np.int64] = np.zeros(self.ends[-1], np.int64)
+        self.rows = 0
+
+    def add(self, columns: Columns) -> None:
+        """Count a batch of codes."""
+        rows = len(columns[0])
+        ones = np.ones(min(rows, _BLOCK), np.int64)
+        for start in range(0, rows, _BLOCK):
+            block = self.plan.fuse(columns, start, min(start + _BLOCK, rows))
+            for bundle, end in zip(self.plan.bundles, self.ends, strict=True):
+                _tally(bundle, block, ones, self.tables[end - bundle.table_cells : end])
+        self.rows += rows
+
+    def counts(self) -> NDArray[np.int64]:
+        """The flat counts of all cells."""
+        out = np.zeros(len(self.plan.cells), np.int64)
+        for bundle, end in zip(self.plan.bundles, self.ends, strict=True):
+            scratch = np.zeros(bundle.scratch_cells, np.int64)
+            scratch[: bundle.table_cells] = self.tables[end - bundle.table_cells : end]
+            _distribute(bundle, scratch, out)
+        return out
+
+
 def count_batches(
     batches: Iterable[Any], encode: Callable[[Any], Columns], cells: Cells, *, rows: int | None = None
 ) -> tuple[NDArray[np.int64], int]:
     """The flat counts of all cells, and the number of rows; `encode` runs in the workers and must be pure."""
-    plan = Plan(cells, _MANY if rows is None else rows)
+    plan = Plan(cells, MANY if rows is None else rows)
     source, lock = iter(batches), threading.Lock()
     stopped = threading.Event()
 
-    def work() -> tuple[list[NDArray[np.int64]], int]:
-        tables = [np.zeros(b.table_cells, np.int64) for b in plan.bundles]
-        seen = 0
+    def work() -> Tally:
+        tally = Tally(plan)
         try:
             while not stopped.is_set():
                 with lock:
                     batch = next(source, None)
                 if batch is None:
                     break
-                columns = encode(batch)
-                seen += len(columns[0])
-                _count(plan, columns, tables)
+                tally.add(encode(batch))
         except BaseException:
             stopped.set()
             raise
-        return tables, seen
+        return tally
 
     threads = workers() if rows is None or rows > 1 << 16 else 1
     with ThreadPoolExecutor(threads) as pool:
-        results = [f.result() for f in [pool.submit(work) for _ in range(threads)]]
-    out = np.zeros(len(cells), np.int64)
-    for i, bundle in enumerate(plan.bundles):
-        scratch = np.zeros(bundle.scratch_cells, np.int64)
-        for tables, _ in results:
-            scratch[: bundle.table_cells] += tables[i]
-        _distribute(bundle, scratch, out)
-    return out, sum(seen for _, seen in results)
-
-
-def _count(plan: Plan, columns: Columns, tables: list[NDArray[np.int64]]) -> None:
-    rows = len(columns[0])
-    ones = np.ones(min(rows, _BLOCK), np.int64)
-    for start in range(0, rows, _BLOCK):
-        block = plan.fuse(columns, start, min(start + _BLOCK, rows))
-        for bundle, table in zip(plan.bundles, tables, strict=True):
-            _tally(bundle, block, ones, table)
+        first, *others = [f.result() for f in [pool.submit(work) for _ in range(threads)]]
+    for other in others:
+        first.tables += other.tables
+        first.rows += other.rows
+    return first.counts(), first.rows
 
 
 def _tally(b: Bundle, codes: NDArray[Any], weights: NDArray[Any], tables: NDArray[Any]) -> None:

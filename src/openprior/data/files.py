@@ -5,6 +5,8 @@ Parquet streams a row group at a time. Arrow's own messages quote the row that b
 passed on: errors here name the file, the column and the remedy, and nothing that was in a row.
 """
 
+import contextlib
+import copy
 import csv
 import gzip
 import io
@@ -22,9 +24,10 @@ from openprior.data.columns import BLANKS, is_string
 from openprior.data.source import BATCH_ROWS, Source, select
 from openprior.errors import SourceError
 
-__all__ = ["open_path"]
+__all__ = ["open_path", "open_split"]
 
 _BLOCK = 4 << 20
+_PART_ROWS = 1 << 20
 _SUFFIXES = r"(\.(csv|tsv|txt|parquet|pq|data))?(\.gz)?$"
 
 
@@ -40,6 +43,13 @@ def open_path(path: str) -> Source:
     except OSError as error:
         what = error.strerror or "it is damaged"
         raise SourceError(f"cannot open {path}: {what}; check the path and its permissions") from None
+
+
+def open_split(path: str) -> tuple[Source, list[Source]]:
+    """The source at a path, and sources of its parts: files, and groups of rows of Parquet files. They can be pickled
+    and read apart, wherever the files are seen under the same path."""
+    source: Any = open_path(path)
+    return source, source.split()
 
 
 def _open_file(path: Path) -> "_Csv | _Parquet":
@@ -68,32 +78,34 @@ class _Csv:
     def _header(self) -> tuple[str, tuple[str, ...]]:
         """The separator and the names, from the first line only."""
         path = self._path
+        options = ["\t"] if ".tsv" in path.suffixes else [",", ";", "\t", "|"]
+        rows: dict[str, list[str]] = {}
         # Errors are raised outside the handlers: Python keeps what was being handled, and that holds the row.
         problem = ""
         try:
             with gzip.open(path) if self._zipped else path.open("rb") as file:
-                # A quoted name may hold a line break; csv asks for as many lines as it needs.
-                lines: list[str] = []
-                next(csv.reader(_lines(file, lines), strict=True))
+                for option in options:
+                    file.seek(0)
+                    # A quoted name may hold a line break; csv asks for as many lines as it needs.
+                    with contextlib.suppress(csv.Error, StopIteration):
+                        rows[option] = next(csv.reader(_lines(file), delimiter=option, strict=True))
         except UnicodeDecodeError:
             problem = (
                 f"the header of {path} is not UTF-8 text; if the file is compressed or of another format, unpack it or "
                 "rename it, else convert it to UTF-8"
             )
-        except (csv.Error, StopIteration):
-            problem = f"{path} has no header line that can be read; add one with the column names"
         except (EOFError, zlib.error, gzip.BadGzipFile):
             problem = f"{path} is damaged (its compressed data ends early); write it again"
+        if not rows and not problem:
+            problem = f"{path} has no header line that can be read; add one with the column names"
         if problem:
             raise SourceError(problem)
-        tabs = ".tsv" in path.suffixes
-        options = ["\t"] if tabs else [",", ";", "\t", "|"]
-        rows = [next(csv.reader(lines, delimiter=o)) for o in options]
         # The comma wins unless it finds one column where another separator finds several.
-        best = 0 if len(rows[0]) > 1 else max(range(len(rows)), key=lambda i: len(rows[i]))
+        best = max(rows, key=lambda o: len(rows[o]))
+        best = "," if len(rows.get(",", ())) > 1 else best
         names = tuple(name.strip(BLANKS) for name in rows[best])
         _check_header(path, names)
-        return options[best], names
+        return best, names
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
@@ -113,11 +125,17 @@ class _Csv:
                         include_columns=chosen,
                     ),
                 )
+        except FileNotFoundError:
+            problem = _gone(self._path)
         except (pa.ArrowException, OSError) as error:
             # Names that the caller gave are its own words; the others may be somebody's row without a header.
             problem = self._remedy(str(error), columns or ())
         if problem:
             raise SourceError(problem)
+
+    def split(self) -> list[Source]:
+        # A quoted value may hold a line break, so no place but the start is known to begin a row.
+        return [self]
 
     def _remedy(self, message: str, named: Sequence[str]) -> str:
         """Our words for Arrow's complaint, without the row that it quotes."""
@@ -141,11 +159,16 @@ class _Csv:
         return f"{path} cannot be read as CSV; check the separator and the quotes"
 
 
-def _lines(file: gzip.GzipFile | io.BufferedReader, seen: list[str]) -> Iterator[str]:
+def _gone(path: Path) -> str:
+    return f"there is no file {path} when it is read; put it where every machine that reads it sees it"
+
+
+def _lines(file: gzip.GzipFile | io.BufferedReader) -> Iterator[str]:
     """Line by line and no further, so that what is wrong with a later row is not blamed on the header."""
+    code = "utf-8-sig"
     while raw := file.readline(_BLOCK):
-        seen.append(raw.decode("utf-8" if seen else "utf-8-sig"))
-        yield seen[-1]
+        yield raw.decode(code)
+        code = "utf-8"
 
 
 def _check_header(path: Path, names: tuple[str, ...]) -> None:
@@ -180,6 +203,7 @@ class _Parquet:
             if self.columns.count(name) > 1:
                 raise SourceError(f"{path} has column '{name}' twice; rename one")
         self._texts = [field.name for field in schema if is_string(field.type)]
+        self._groups: list[int] | None = None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
@@ -187,11 +211,34 @@ class _Parquet:
         try:
             with pq.ParquetFile(self._path, read_dictionary=texts, pre_buffer=False, memory_map=True) as file:
                 # One row group after another: a whole-file iterator may keep earlier groups buffered.
-                for group in range(file.num_row_groups):
+                for group in range(file.num_row_groups) if self._groups is None else self._groups:
                     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):
                         yield batch.select(chosen)
+        except FileNotFoundError:
+            raise SourceError(_gone(self._path)) from None
         except (pa.ArrowException, OSError):
             raise self._damaged() from None
+
+    def split(self) -> list[Source]:
+        try:
+            with pq.ParquetFile(self._path) as file:
+                rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+        groups: list[list[int]] = []
+        room = 0
+        for group, n in enumerate(rows):
+            if not groups or room < n:
+                groups.append([])
+                room = _PART_ROWS
+            groups[-1].append(group)
+            room -= n
+        return [self._only(some) for some in groups]
+
+    def _only(self, groups: list[int]) -> Source:
+        part = copy.copy(self)
+        part._groups = groups
+        return part
 
     def _damaged(self) -> SourceError:
         return SourceError(f"{self._path} cannot be read as Parquet; it may be damaged, write it again")
@@ -225,3 +272,6 @@ class _Folder:
         chosen = select(self.columns, columns, self.name)
         for file in self._files:
             yield from file.batches(chosen)
+
+    def split(self) -> list[Source]:
+        return [part for file in self._files for part in file.split()]

@@ -2,7 +2,8 @@
 
 The limit is a privacy primitive: with it one person changes at most Δ rows, which is what every sensitivity
 assumes. So identities are compared exactly. A hash that confused two persons would let one person's rows
-push out another's, and change up to 2Δ.
+push out another's, and change up to 2Δ. `person_names` gives the one spelling that a person has, for whoever has
+to bring a person's rows together first.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from openprior.data.columns import MISSING_TOKENS
 from openprior.data.convert import plain, text
 from openprior.errors import EncodeError
 
-__all__ = ["RowLimit"]
+__all__ = ["RowLimit", "person_names"]
 
 _WHOLE = r"^(0|-?[1-9]\d{0,17})$"
 _LONG = 10**18
@@ -44,8 +45,8 @@ class RowLimit:
 
     def _owners(self, ids: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Each row's owner as a number within the batch, and how many rows each owner had before."""
-        if pa.types.is_integer(ids.type) and ids.type != pa.uint64():
-            self._refuse_missing(ids.null_count > 0)
+        if _are_integers(ids):
+            _refuse_missing(ids.null_count > 0, self._person_id)
             keys, owner = np.unique(ids.to_numpy().astype(np.int64), return_inverse=True)
             rows, seen = np.bincount(owner), np.zeros(len(keys), np.int64)
             # Whole numbers of 19 digits are texts wherever they come from, as they may not fit 64 bits elsewhere.
@@ -53,16 +54,9 @@ class RowLimit:
             seen[short] = self._integers.add(keys[short], rows[short])
             seen[~short] = self._add_texts([str(k) for k in keys[~short]], rows[~short])
             return owner, seen
-        coded = ids if pa.types.is_dictionary(ids.type) else text(ids).dictionary_encode()
-        self._refuse_missing(coded.null_count > 0 or ids.null_count > 0)
-        # Two entries of a dictionary may be one person ("7" and " 7"): make them distinct once more.
-        words = pc.replace_substring_regex(text(coded.dictionary), r"^(-?\d+)\.0$", r"\1").dictionary_encode()
-        self._refuse_missing(words.null_count > 0)
-        owner = words.indices.to_numpy()[coded.indices.to_numpy()]
-        names, rows = words.dictionary, np.bincount(owner, minlength=len(words.dictionary))
+        names, owner = _distinct(ids, self._person_id)
+        rows = np.bincount(owner, minlength=len(names))
         used = rows > 0
-        blank = pc.is_in(names, pa.array([*MISSING_TOKENS], names.type)).to_numpy(zero_copy_only=False)
-        self._refuse_missing(bool((blank & used).any()))
         whole = pc.match_substring_regex(names, _WHOLE).to_numpy(zero_copy_only=False) & used
         seen = np.zeros(len(names), np.int64)
         integers = pc.cast(names.filter(pa.array(whole)), pa.int64()).to_numpy()
@@ -76,12 +70,41 @@ class RowLimit:
         self._texts.update(zip(words, (seen + rows).tolist(), strict=True))
         return seen
 
-    def _refuse_missing(self, missing: bool) -> None:
-        if missing:
-            raise EncodeError(
-                f"person id '{self._person_id}' is missing in some rows, so that their owners' rows "
-                "cannot be limited; give every row an id or remove those rows"
-            )
+
+def person_names(ids: pa.Array, person_id: str) -> pa.Array:
+    """Each row's owner as text: equal texts are one person, exactly as `RowLimit` has it. Refuses missing ids."""
+    ids = plain(ids)
+    if _are_integers(ids):
+        _refuse_missing(ids.null_count > 0, person_id)
+        return pc.cast(ids, pa.string())
+    names, owner = _distinct(ids, person_id)
+    return names.take(pa.array(owner))
+
+
+def _are_integers(ids: pa.Array) -> bool:
+    return bool(pa.types.is_integer(ids.type)) and ids.type != pa.uint64()
+
+
+def _distinct(ids: pa.Array, person_id: str) -> tuple[pa.Array, npt.NDArray[Any]]:
+    """The different persons of a batch as text, and each row's place among them."""
+    coded = ids if pa.types.is_dictionary(ids.type) else text(ids).dictionary_encode()
+    _refuse_missing(coded.null_count > 0 or ids.null_count > 0, person_id)
+    # Two entries of a dictionary may be one person ("7" and " 7"): make them distinct once more.
+    words = pc.replace_substring_regex(text(coded.dictionary), r"^(-?\d+)\.0$", r"\1").dictionary_encode()
+    _refuse_missing(words.null_count > 0, person_id)
+    owner = words.indices.to_numpy()[coded.indices.to_numpy()]
+    names = words.dictionary
+    blank = pc.is_in(names, pa.array([*MISSING_TOKENS], names.type)).to_numpy(zero_copy_only=False)
+    _refuse_missing(bool((blank & (np.bincount(owner, minlength=len(names)) > 0)).any()), person_id)
+    return names, owner
+
+
+def _refuse_missing(missing: bool, person_id: str) -> None:
+    if missing:
+        raise EncodeError(
+            f"person id '{person_id}' is missing in some rows, so that their owners' rows "
+            "cannot be limited; give every row an id or remove those rows"
+        )
 
 
 class _SeenIntegers:

@@ -1,6 +1,6 @@
 """Where rows come from: anything that streams Arrow batches, behind one small protocol.
 
-`open_source` takes frames (pandas, Polars), Arrow objects, DuckDB relations, anything with the Arrow stream
+`open_source` takes frames (pandas, Polars, Spark), Arrow objects, DuckDB relations, anything with the Arrow stream
 protocol, and paths. It knows the columns without reading a row, and reads each pass afresh, a batch at a
 time. Nothing it raises quotes a row: the table may be private.
 """
@@ -49,11 +49,16 @@ class Source(Protocol):
 
 
 def open_source(data: object) -> Source:
-    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream or a path."""
+    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream or a path; Spark keeps its rows."""
     if isinstance(data, str | os.PathLike):
         from openprior.data.files import open_path
 
         return open_path(os.fspath(data))
+    library = type(data).__module__.partition(".")[0].lstrip("_")
+    if library == "pyspark" and hasattr(data, "mapInArrow"):
+        from openprior.data.spark import SparkSource
+
+        return SparkSource(data)
     if hasattr(data, "batches") and isinstance(data, Source):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -64,7 +69,6 @@ def open_source(data: object) -> Source:
         return _Passes(data.schema.names, _dataset_pass(data))
     if isinstance(data, pa.RecordBatchReader):
         return _Once(data)
-    library = type(data).__module__.partition(".")[0].lstrip("_")
     frame: Any = data
     if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         frame = _with_index(frame)
@@ -77,7 +81,7 @@ def open_source(data: object) -> Source:
         return _Once(pa.RecordBatchReader.from_stream(data))
     raise SourceError(
         f"cannot read rows from a {type(data).__name__}; "
-        "give a pandas, Polars, Arrow or DuckDB table, or the path of a CSV or Parquet file or folder"
+        "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV or Parquet file or folder"
     )
 
 

@@ -145,6 +145,4 @@ def _distance(truth: Table, guess: Table | None, marginals: Sequence[Marginal]) 
 
 
 def _label(schema: Schema, name: str, code: int) -> str:
-    column = schema[name]
-    labels = [*column.value_labels, *["other"] * column.other, *["missing"] * column.missing]
-    return str(labels[code])
+    return str(schema[name].labels[code])

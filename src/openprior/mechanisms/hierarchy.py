@@ -268,7 +268,10 @@ class Hierarchy:
         ]
         bent = list(weights)
         for (_, before, places), after in zip(unions, curator.each(_bend_group, tasks), strict=True):
-            ratio = after / before
+            if len(places) == 1:
+                bent[places[0][0]] = after
+                continue
+            ratio = np.divide(after, before, out=np.zeros_like(before), where=before > 0)
             for leaf, start in places:
                 own = weights[leaf] * ratio[start : start + len(weights[leaf])]
                 if own.sum() > 0:

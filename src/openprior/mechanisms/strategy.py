@@ -105,18 +105,24 @@ def _entropy(shares: Floats) -> float:
 
 
 def cliques(known: Dependence) -> list[Marginal]:
-    """Maximal cliques of strong edges, of at most three attributes, and every attribute that has no strong edge."""
-    near: dict[str, set[str]] = {a: set() for a in known.attributes}
-    for a, b in known.pairs:
-        if known.strength((a, b)) >= _STRONG:
-            near[a].add(b)
-            near[b].add(a)
-    found: list[Marginal] = []
-    for size in range(min(_WIDEST, len(known.attributes)), 0, -1):
+    """Cliques of strong edges, of at most three attributes, that hold every attribute: the one with the most
+    information that is not in those before it comes next. An attribute without a strong edge stands alone."""
+    strong = {p: known.information(p) for p in known.pairs if known.strength(p) >= _STRONG}
+    candidates: list[tuple[Marginal, frozenset[Marginal]]] = []
+    for size in range(1, min(_WIDEST, len(known.attributes)) + 1):
         for group in itertools.combinations(known.attributes, size):
-            joined = all(b in near[a] for a, b in itertools.combinations(group, 2))
-            if joined and not any(set(group) <= set(other) for other in found):
-                found.append(group)
+            edges: frozenset[Marginal] = frozenset(itertools.combinations(group, 2))
+            if edges <= strong.keys():
+                candidates.append((group, edges))
+    found: list[Marginal] = []
+    told: set[Marginal] = set()
+    left = set(known.attributes)
+    while left:
+        useful = [c for c in candidates if left & set(c[0])]
+        group, edges = max(useful, key=lambda c: (sum(strong[e] for e in c[1] - told), -len(c[0])))
+        found.append(group)
+        told |= edges
+        left -= set(group)
     return found
 
 
