@@ -23,6 +23,7 @@ from openprior.counting import spark as spark_engine
 from openprior.counting.engine import engine_of
 from openprior.counting.plan import Cells
 from openprior.data.encode import Encoder
+from openprior.data.packing import spans
 from openprior.data.session import explain, open_session
 from openprior.data.source import open_source
 from openprior.data.spark import Rows, SparkFiles, SparkSource, read_path
@@ -233,6 +234,27 @@ def test_a_url_is_parquet(session: Any, tmp_path: Path) -> None:
     same(source, tmp_path / "survey.parquet", SMALL)
 
 
+def test_whole_numbers_of_any_size_travel_alike(session: Any) -> None:
+    ends = [-(2**63), -(2**31), -7, -6, -5, -1, 0, 1, 2**20 - 7, 2**20 - 6, 2**31, 2**63 - 1, None]
+    kinds = {"byte": pa.int8(), "short": pa.int16(), "int": pa.int32(), "long": pa.int64(), "far": pa.int64()}
+    rng = np.random.default_rng(5)
+    columns, entries = {}, []
+    for i, (name, kind) in enumerate(kinds.items()):
+        low, high = (2**40, 2**40 + 9) if name == "far" else (-5, [9, 99, 2**10, 2**19][i])
+        near = [low - 1, low, low + 1, high - 1, high, high + 1]
+        least, most = -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
+        values = [v for v in [*ends, *near, least, most] if v is None or least <= v <= most]
+        columns[name] = pa.array([values[k] for k in rng.integers(0, len(values), 3000)], kind)
+        odd = ['out_of_domain = "clip"', 'out_of_domain = "other"\nother = true'][i % 2]
+        entries.append(
+            f'[columns.{name}]\nkind = "integer"\nlow = {low}\nhigh = {high}\nmissing = true\n{odd}'
+        )
+    table, schema = pa.table(columns), op.Schema.from_toml("\n".join(entries))
+    source = open_source(session.createDataFrame(table))
+    assert len(source.rows(schema.names, spans(schema)).frame.columns) < len(kinds)  # type: ignore[attr-defined]
+    same(source, table, schema, 1)
+
+
 # The tree.
 
 
@@ -350,8 +372,8 @@ class Broken(SparkSource):
         super().__init__(frame)
         self._act = act
 
-    def rows(self, columns: Any = None) -> Rows:
-        rows, act = super().rows(columns), self._act
+    def rows(self, columns: Any = None, spans: Any = None) -> Rows:
+        rows, act = super().rows(columns, spans), self._act
         whole = rows.read
 
         def read(batches: Any) -> Any:

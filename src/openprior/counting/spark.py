@@ -25,6 +25,7 @@ from openprior.counting import tasks
 from openprior.counting.local import MANY, Tally
 from openprior.counting.plan import Cells, Plan
 from openprior.data.encode import Encoder
+from openprior.data.packing import spans
 from openprior.data.session import explain, items_frame, large_batches, map_arrow, most_tasks, spark_errors
 from openprior.data.spark import Rows, SparkFiles, SparkSource
 from openprior.errors import SourceError
@@ -54,7 +55,9 @@ class SparkEngine:
         session = self._source.session
         most = most_tasks(session)
         widths = _widths(most)
-        rows = self._source.rows(encoder.columns_read)
+        # Where a refused value is quoted, it must arrive as it was.
+        is_quoted = encoder.show_private or not encoder.private
+        rows = self._source.rows(encoder.columns_read, {} if is_quoted else spans(encoder.schema))
         tally = Tally(Plan(cells, MANY))
         job = _job(encoder, rows, tally.plan, widths[0])
         is_limited = encoder.private and encoder.schema.person_id is not None

@@ -9,7 +9,7 @@ import io
 import os
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from openprior.data.files import open_split
+from openprior.data.packing import Packing
 from openprior.data.session import (
     Step,
     explain,
@@ -48,6 +49,7 @@ _FIXED = {
     "timestamp",
 }
 _FIXED |= {"timestamp_ntz"}
+_WHOLE = {"byte", "short", "integer", "long"}
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,19 @@ class SparkSource:
             if self.columns.count(column) > 1:
                 raise SourceError(f"{name} has column '{column}' twice; rename one")
 
-    def rows(self, columns: Sequence[str] | None = None) -> Rows:
-        """The rows with these columns in this order."""
+    def rows(
+        self, columns: Sequence[str] | None = None, spans: Mapping[str, tuple[int, int]] | None = None
+    ) -> Rows:
+        """The rows with these columns in this order; numbers beyond a column's span may come as any other such."""
         chosen = select(self.columns, columns, self.name)
         # By position: Spark takes "a" and "A" for one name, and "a.b" for a field of a.
-        places = [f"c{self.columns.index(c)}" for c in chosen]
-        kinds = [self._frame.schema[self.columns.index(c)].dataType.typeName() for c in chosen]
-        frame = self._frame.toDF(*(f"c{i}" for i in range(len(self.columns)))).select(*places)
-        return Rows(frame, partial(_named, chosen), set(kinds) <= _FIXED)
+        places = {c: f"c{self.columns.index(c)}" for c in chosen}
+        kinds = {c: self._frame.schema[self.columns.index(c)].dataType.typeName() for c in chosen}
+        packing = Packing(chosen, {c: span for c, span in (spans or {}).items() if kinds.get(c) in _WHOLE})
+        frame = self._frame.toDF(*(f"c{i}" for i in range(len(self.columns)))).selectExpr(
+            *packing.expressions(places)
+        )
+        return Rows(frame, packing.unpack, set(kinds.values()) <= _FIXED)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         rows = self.rows(columns)
@@ -111,8 +118,10 @@ class SparkFiles:
         self.name, self.columns, self.is_text = self._local.name, self._local.columns, self._local.is_text
         self.session = open_session(master)
 
-    def rows(self, columns: Sequence[str] | None = None) -> Rows:
-        """The rows with these columns in this order."""
+    def rows(
+        self, columns: Sequence[str] | None = None, spans: Mapping[str, tuple[int, int]] | None = None
+    ) -> Rows:
+        """The rows with these columns in this order, as they are."""
         chosen = select(self.columns, columns, self.name)
         frame = items_frame(self.session, map(pickle.dumps, self._parts), most_tasks(self.session))
         return Rows(frame, partial(_read_parts, chosen), True)
@@ -137,11 +146,6 @@ def read_path(path: str, master: str | None = None) -> Source:
 
 
 # On the executors.
-
-
-def _named(names: list[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
 
 def _read_parts(columns: list[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -82,7 +82,7 @@ class Hierarchy:
         one_of("choose", self.choose, ("expected", "published"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         check(0 < self.totals < 1, f"totals ({self.totals}) must be between 0 and 1")
-        check(all(s > 0 for s in self.split), "every level's split must be positive")
+        check(all(0 < s < math.inf for s in self.split), "every level's split must be positive and finite")
         check(self.updates is None or self.updates >= 1, f"updates ({self.updates}) must be at least 1")
 
     @classmethod
@@ -118,7 +118,7 @@ class Hierarchy:
         split = self._split(len(tree.levels))
         progress(0, 100, "learning from the public table")
         attributes = [a for a in curator.domain if a not in tree.keys]
-        asked = Workload(within(workload, attributes, table)).on(curator.domain.project(attributes))
+        asked = within(workload, attributes, curator.domain)
         priors = group_priors(curator, tree.levels, tree.leaves, table, attributes, rng, own=self.own)
         n = float(curator.n) if curator.unit.n_is_public else float(table.n)
         chosen = [
@@ -341,12 +341,7 @@ class _Tree:
         found = [codes_at(curator, level, codes) for level in self.levels]
         self.parents: list[Ints] = [numbers for numbers, _ in found]
         self.counts: list[int] = [size for _, size in found]
-        self._children = [
-            [np.flatnonzero(numbers == g) for g in range(size)]
-            if size < len(self.leaves)
-            else [np.array([i]) for i in np.argsort(numbers)]
-            for numbers, size in found
-        ]
+        self._children = [_members(numbers, size) for numbers, size in found]
         self.size = domain.__getitem__
         """How many values a key or attribute has."""
 
@@ -386,6 +381,12 @@ class _Tree:
             )
         )
         return joined, mass / mass.sum(), places
+
+
+def _members(numbers: Ints, size: int) -> list[Ints]:
+    """Which leaves have each number."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, size)))
 
 
 def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:

@@ -6,6 +6,7 @@ as many of its keys as possible stand in, then those of the level above, at last
 share one prior. All of it is public, so it costs nothing and may run anywhere.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,8 +72,7 @@ def group_priors(
     """A prior for every group of the last level."""
     keys = levels[-1]
     table = Table(public.domain.project(attributes), tuple(public.column(a) for a in attributes))
-    wider = [keys[:k] for k in range(len(keys), 0, -1)] + [*levels[-2::-1], ()]
-    wider = wider if own else [()]
+    wider = _wider(curator, levels) if own else [()]
     row_codes = {a: public.column(a).astype(np.int64) for a in keys} or {"": np.zeros(public.n, np.int64)}
     leaf_codes = {a: np.array([leaf[i] for leaf in leaves], np.int64) for i, a in enumerate(keys)}
     leaf_codes = leaf_codes or {"": np.zeros(len(leaves), np.int64)}
@@ -102,6 +102,16 @@ def group_priors(
     return [GroupPrior(*made[place], public=mine.count(at_home[i])) for i, place in enumerate(used)]
 
 
+def _wider(curator: Curator, levels: Sequence[Marginal]) -> list[Marginal]:
+    """Where to look for a group's public rows: all its keys, fewer of them as long as the level above is decided by
+    these, the levels above, then any of its keys, at last everywhere."""
+    keys = levels[-1]
+    bases = {curator.levels[a].column if a in curator.levels else a for level in levels[:-1] for a in level}
+    fewer = [c for k in range(len(keys), 0, -1) for c in itertools.combinations(keys, k)]
+    first = [c for c in fewer if bases and bases <= set(c)]
+    return list(dict.fromkeys([keys, *first, *(m for m in levels[-2::-1] if m), *fewer, ()]))
+
+
 def _prior(task: _Task) -> tuple[Table, Floats]:
     """Own rows, borrowed rows, and smooth draws from both."""
     rng = np.random.default_rng(task.seed)
@@ -109,7 +119,10 @@ def _prior(task: _Task) -> tuple[Table, Floats]:
     if task.borrowed is not None:
         parts.append(task.borrowed)
         shares = [task.own.n, float(_BORROWED)]
-    learnt = _join(parts) if task.own.n < 50 else task.own
+    learnt = task.own
+    if task.borrowed is not None and task.own.n < 50:
+        some = rng.choice(task.borrowed.n, min(_BORROWED, task.borrowed.n), replace=False)
+        learnt = _join([task.own, task.borrowed.take(some)])
     parts.append(smooth_draws(learnt, int(np.clip(4 * task.own.n, 500, 8000)), rng))
     shares = [s * (1 - _SMOOTH) / sum(shares) for s in shares] + [_SMOOTH]
     weights = np.concatenate([np.full(p.n, s / p.n) for p, s in zip(parts, shares, strict=True)])

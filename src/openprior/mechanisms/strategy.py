@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
+from openprior.data.domain import Domain
 from openprior.data.encode import Table
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
 from openprior.privacy.curator import Curator
-from openprior.workload import Marginal, Workload, canonical
+from openprior.workload import Marginal, Workload
 
 __all__ = ["Dependence", "cliques", "expected_best", "roots", "variances", "within"]
 
@@ -245,7 +246,12 @@ def variances(curator: Curator, rho: float, noise: str) -> dict[int, float]:
     return {k: 2 * (unit.l1 / e) ** 2 for k, e in each.items()}
 
 
-def within(workload: Workload, attributes: Sequence[str], table: Table) -> list[Marginal]:
-    """The workload's marginals without the other attributes, each once."""
-    inside = ([a for a in m if a in attributes] for m in workload.marginals)
-    return list({canonical(m, table.domain): None for m in inside if m}) or [(a,) for a in attributes]
+def within(workload: Workload, attributes: Sequence[str], domain: Domain) -> Workload:
+    """The workload seen from these attributes: its marginals without the others, their weights added."""
+    kept: dict[tuple[str, ...], float] = {}
+    for marginal, weight in zip(workload.marginals, workload.weights, strict=True):
+        inside = tuple(a for a in marginal if a in attributes)
+        if inside:
+            kept[inside] = kept.get(inside, 0.0) + weight
+    kept = kept or {(a,): 1.0 for a in attributes}
+    return Workload(kept, list(kept.values())).on(domain.project(attributes))

@@ -105,6 +105,11 @@ class Purse:
         self.account = account
 
     @property
+    def rho(self) -> float:
+        """All that it may spend."""
+        return self.account.rho
+
+    @property
     def left(self) -> Fraction:
         """What is left, exactly."""
         return self.account.limit - self.account.spent
@@ -143,6 +148,11 @@ class PartPurse(Purse):
         super().__init__(account)
         self._name, self._siblings, self._mine = name, siblings, Fraction(0)
         self._most = None if rho is None else account.cost(rho)
+
+    @property
+    def rho(self) -> float:
+        """All that the part may spend."""
+        return self.account.rho if self._most is None else self.account.rho_of(self._most)
 
     @property
     def left(self) -> Fraction:

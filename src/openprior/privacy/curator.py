@@ -23,7 +23,12 @@ from openprior.data.encode import Table
 from openprior.data.hierarchy import Level
 from openprior.errors import PrivacyError
 from openprior.privacy.account import Account, Event, PartPurse, Purse
-from openprior.privacy.calibrate import exponential_epsilon, gaussian_sigma_squared, pure_epsilon
+from openprior.privacy.calibrate import (
+    epsilon_from_rho,
+    exponential_epsilon,
+    gaussian_sigma_squared,
+    pure_epsilon,
+)
 from openprior.privacy.journal import Outcome
 from openprior.privacy.mixture import MIXTURE_GRID, best_mixture, mixture_steps
 from openprior.privacy.noise import Noise
@@ -88,13 +93,16 @@ class Curator:
 
     @property
     def rho(self) -> float:
-        """The whole budget of this run."""
-        return self.__purse.account.rho
+        """The whole budget of this run, or of this part of it."""
+        return self.__purse.rho
 
     @property
     def epsilon(self) -> float:
-        """The run's target ε."""
-        return self.__purse.account.epsilon
+        """The run's target ε; that of the part's own budget within one."""
+        account, rho = self.__purse.account, self.__purse.rho
+        if rho >= account.rho:
+            return account.epsilon
+        return pure_epsilon(rho) if account.pure else epsilon_from_rho(rho, account.delta)
 
     @property
     def delta(self) -> float:
