@@ -35,11 +35,13 @@ slow: $(STAMP) ## the long statistical tests
 
 bench: $(STAMP) ## speed, with the peer in the same run
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.tilt
 	$(BIN)/python -m benchmarks.graphical race
 
 results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.plots
 
 format: $(STAMP) ## rewrite the files in the project's format

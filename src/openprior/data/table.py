@@ -9,6 +9,7 @@ and is bound by memory.
 ([[0, 1], [2, 0]], [2, 1])
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from openprior.data.domain import Domain
 from openprior.errors import EncodeError
 
-__all__ = ["Table", "dtype_for"]
+__all__ = ["Table", "dtype_for", "join"]
 
 
 def dtype_for(size: int) -> np.dtype[Any]:
@@ -95,3 +96,11 @@ class Table:
                 words.append(column.astype(np.uint64))
                 room = 2**64 // size
         return words
+
+
+def join(tables: Sequence[Table]) -> Table:
+    """Tables of one domain, one below the other."""
+    if len(tables) == 1:
+        return tables[0]
+    columns = zip(*(table.columns for table in tables), strict=True)
+    return Table(tables[0].domain, tuple(np.concatenate(c) for c in columns))

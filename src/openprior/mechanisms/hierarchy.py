@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.data.encode import Table
-from openprior.errors import OptionError
 from openprior.mechanisms.base import Progress, check, need_public, one_of, option, register, registry
-from openprior.mechanisms.priors import GroupPrior, codes_at, group_priors
+from openprior.mechanisms.priors import GroupPrior, group_priors
 from openprior.mechanisms.strategy import Dependence, cliques, expected_best, roots, variances, within
+from openprior.mechanisms.totals import refined, whole
+from openprior.mechanisms.tree import Tree, by_group
 from openprior.models.base import Model, round_to_counts
 from openprior.models.grouped import Group, GroupedModel
 from openprior.models.relative_entropy import Partial, ide
@@ -37,7 +38,6 @@ __all__ = ["Hierarchy"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_GROUPS = 200_000
 _JUDGED = 24
 """Groups of a level, those with the most public rows, that marginals are chosen by."""
 _LEAF = 0.9
@@ -114,7 +114,7 @@ class Hierarchy:
     ) -> Model:
         """Public work, then level after level."""
         table = need_public(public, "hierarchy")
-        tree = _Tree(curator, self.levels)
+        tree = Tree(curator, self.levels)
         split = self._split(len(tree.levels))
         progress(0, 100, "learning from the public table")
         attributes = [a for a in curator.domain if a not in tree.keys]
@@ -145,16 +145,16 @@ class Hierarchy:
                 curator.measure((*tree.levels[level], *m), next(shares), noise=self.noise) for m in wanted
             ]
             values = [
-                _by_group(
+                by_group(
                     x.values, canonical((*tree.levels[level], *x_of), curator.full_domain), tree, level, x_of
                 )
                 for x, x_of in zip(measured, wanted, strict=True)
             ]
             sigmas = [x.sigma for x in measured]
             if self.updater == "tilt":
-                totals = _refined(totals, spread, values, sigmas)
+                totals = refined(totals, spread, values, sigmas)
             if is_leaf:
-                leaf_totals = _whole(totals, curator, rng)
+                leaf_totals = whole(totals, curator, rng)
                 totals = leaf_totals
             weights = self._bend(curator, tree, level, priors, weights, totals, wanted, values, sigmas, rng)
             progress(round(100 * (level + 1) / len(chosen)), 100, "budget spent")
@@ -178,7 +178,7 @@ class Hierarchy:
     def _choose(
         self,
         curator: Curator,
-        tree: "_Tree",
+        tree: Tree,
         level: int,
         priors: list[GroupPrior],
         asked: Workload,
@@ -201,7 +201,7 @@ class Hierarchy:
         return expected_best(known, asked, variances(curator, rho, self.noise))
 
     def _weights(
-        self, tree: "_Tree", chosen: list[list[Marginal]], split: list[float], curator: Curator
+        self, tree: Tree, chosen: list[list[Marginal]], split: list[float], curator: Curator
     ) -> list[float]:
         """Shares of the budget in the order in which they are spent."""
         shares: list[float] = []
@@ -215,13 +215,13 @@ class Hierarchy:
     # Through the curator.
 
     def _count(
-        self, curator: Curator, tree: "_Tree", level: int, shares: Iterator[float]
+        self, curator: Curator, tree: Tree, level: int, shares: Iterator[float]
     ) -> tuple[Floats, float]:
         """The number of rows of each group of a level, and the standard deviation of its noise."""
         keys = tree.levels[level]
         if keys:
             found = curator.measure(keys, next(shares), noise=self.noise)
-            return _by_group(found.values, canonical(keys, curator.full_domain), tree, level, ())[
+            return by_group(found.values, canonical(keys, curator.full_domain), tree, level, ())[
                 :, 0
             ], found.sigma
         if curator.unit.n_is_public:
@@ -232,7 +232,7 @@ class Hierarchy:
     def _bend(
         self,
         curator: Curator,
-        tree: "_Tree",
+        tree: Tree,
         level: int,
         priors: list[GroupPrior],
         weights: list[Floats],
@@ -281,7 +281,7 @@ class Hierarchy:
     def _inside(
         self,
         curator: Curator,
-        tree: "_Tree",
+        tree: Tree,
         priors: list[GroupPrior],
         weights: list[Floats],
         totals: Floats,
@@ -292,7 +292,7 @@ class Hierarchy:
     ) -> Model:
         """Another mechanism in every group: its public table are rows of the group's distribution so far."""
         mechanism = registry()[self.updater]()
-        counts = _whole(totals, curator, rng)
+        counts = whole(totals, curator, rng)
         parts = curator.partition(tree.keys, rho=rho) if tree.keys else {(): curator}
         groups = []
         for i, (codes, part) in enumerate(parts.items()):
@@ -303,142 +303,6 @@ class Hierarchy:
             groups.append(Group(codes, made, np.full(made.n, 1 / made.n), float(counts[i])))
             progress(round(100 * (i + 1) / len(parts)), 100, "groups")
         return GroupedModel(curator.domain, tree.keys, groups, asked.marginals)
-
-
-class _Tree:
-    """The levels, and which of each level's groups every leaf (a combination of the last level's keys) lies in."""
-
-    def __init__(self, curator: Curator, wanted: tuple[tuple[str, ...], ...]) -> None:
-        domain = curator.full_domain
-        self.levels: list[Marginal] = [
-            canonical(level, domain) if level else () for level in wanted or _declared(curator)
-        ]
-        self.keys: Marginal = self.levels[-1]
-        for key in self.keys:
-            if key not in curator.domain:
-                raise OptionError(
-                    f"the last level names '{key}', which is no column; name the columns of a group"
-                )
-        for level in self.levels[:-1]:
-            for key in level:
-                base = curator.levels[key].column if key in curator.levels else key
-                if base not in self.keys:
-                    raise OptionError(
-                        f"'{key}' is not decided by the last level ({', '.join(self.keys)}); add '{base}'"
-                    )
-        count = math.prod(domain[a] for a in self.keys)
-        check(
-            count <= _MOST_GROUPS,
-            f"the schema has {count:,} groups, more than {_MOST_GROUPS:,}; use fewer keys",
-        )
-        check(
-            len(set(curator.domain) - set(self.keys)) > 0,
-            "a group needs at least one column that is not a key",
-        )
-        self.leaves: list[tuple[int, ...]] = list(np.ndindex(*(domain[a] for a in self.keys)))
-        codes = {a: np.array([leaf[i] for leaf in self.leaves], np.int64) for i, a in enumerate(self.keys)}
-        codes = codes or {"": np.zeros(1, np.int64)}
-        found = [codes_at(curator, level, codes) for level in self.levels]
-        self.parents: list[Ints] = [numbers for numbers, _ in found]
-        self.counts: list[int] = [size for _, size in found]
-        self._children = [_members(numbers, size) for numbers, size in found]
-        self.size = domain.__getitem__
-        """How many values a key or attribute has."""
-
-    def union(
-        self, level: int, group: int, priors: list[GroupPrior], weights: list[Floats] | None = None
-    ) -> tuple[Table, Floats, list[tuple[int, int]]]:
-        """The rows of all leaves in a group, with each leaf's share of the public rows; and where each leaf's begin.
-
-        Leaves that share a prior table share its rows here too.
-        """
-        leaves = self._children[level][group]
-        shares = np.array([priors[i].public for i in leaves], np.float64)
-        shares = (shares + 1e-3) / (shares + 1e-3).sum() if len(leaves) else shares
-        starts: dict[int, int] = {}
-        tables: list[Table] = []
-        places: list[tuple[int, int]] = []
-        end = 0
-        for i in leaves:
-            rows = priors[i].rows
-            if id(rows) not in starts:
-                starts[id(rows)] = end
-                tables.append(rows)
-                end += rows.n
-            places.append((int(i), starts[id(rows)]))
-        mass = np.zeros(end)
-        for (i, start), share in zip(places, shares, strict=True):
-            own = priors[i].weights if weights is None else weights[i]
-            mass[start : start + len(own)] += share * own
-        if not tables:  # a combination of levels that no column codes belong to
-            return priors[0].rows, priors[0].weights, []
-        joined = (
-            tables[0]
-            if len(tables) == 1
-            else Table(
-                tables[0].domain,
-                tuple(np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True)),
-            )
-        )
-        return joined, mass / mass.sum(), places
-
-
-def _members(numbers: Ints, size: int) -> list[Ints]:
-    """Which leaves have each number."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.searchsorted(numbers[order], np.arange(1, size)))
-
-
-def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:
-    """The levels of the schema's longest hierarchy, coarsest first; the whole table as one group if there is none."""
-    chains: dict[str, list[str]] = {}
-    for name, level in curator.levels.items():
-        chains.setdefault(level.column, []).append(name)
-    if not chains:
-        return ((),)
-    column, names = max(chains.items(), key=lambda item: len(item[1]))
-    return (*((name,) for name in reversed(names)), (column,))
-
-
-def _by_group(values: Floats, marginal: Marginal, tree: _Tree, level: int, inside: Marginal) -> Floats:
-    """The values of a marginal over keys and attributes as [group, cell]."""
-    keys = tree.levels[level]
-    shape = [tree.size(a) for a in marginal]
-    order = [marginal.index(a) for a in (*keys, *inside)]
-    cells = math.prod(tree.size(a) for a in inside)
-    return np.ascontiguousarray(values.reshape(shape).transpose(order)).reshape(-1, cells)
-
-
-def _refined(totals: Floats, sigma: float, values: list[Floats], sigmas: list[float]) -> Floats:
-    """Numbers of rows from their own measurement and the sums of the measured marginals, by precision."""
-    if sigma == 0:
-        return totals
-    weight, summed = 1 / sigma**2, totals / sigma**2
-    for found, noise in zip(values, sigmas, strict=True):
-        precision = 1 / (found.shape[1] * noise**2)
-        weight, summed = weight + precision, summed + found.sum(axis=1) * precision
-    return summed / weight
-
-
-def _whole(totals: Floats, curator: Curator, rng: np.random.Generator) -> Floats:
-    """Whole numbers of rows, at least 0; they sum to n where that is public."""
-    counts = np.maximum(totals, 0.0)
-    if curator.unit.n_is_public:
-        counts = _to_sum(totals, float(curator.n))
-        return round_to_counts(counts, curator.n, rng).astype(np.float64)
-    counts = np.rint(counts)
-    if counts.sum() < 1:
-        counts[int(np.argmax(totals))] = 1.0
-    return counts
-
-
-def _to_sum(values: Floats, total: float) -> Floats:
-    """The nearest numbers ≥ 0 with this sum: all moved alike, and cut at 0."""
-    order = np.sort(values)[::-1]
-    moves = (total - np.cumsum(order)) / np.arange(1, len(order) + 1)
-    kept = np.flatnonzero(order + moves > 0)[-1]
-    moved: Floats = np.maximum(values + moves[kept], 0.0)
-    return moved
 
 
 @dataclass(frozen=True, eq=False)

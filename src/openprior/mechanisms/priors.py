@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.data.encode import Table
+from openprior.data.table import join
 from openprior.models.prior import smooth_draws
 from openprior.privacy.curator import Curator
 from openprior.workload import Marginal
@@ -122,17 +123,11 @@ def _prior(task: _Task) -> tuple[Table, Floats]:
     learnt = task.own
     if task.borrowed is not None and task.own.n < 50:
         some = rng.choice(task.borrowed.n, min(_BORROWED, task.borrowed.n), replace=False)
-        learnt = _join([task.own, task.borrowed.take(some)])
+        learnt = join([task.own, task.borrowed.take(some)])
     parts.append(smooth_draws(learnt, int(np.clip(4 * task.own.n, 500, 8000)), rng))
     shares = [s * (1 - _SMOOTH) / sum(shares) for s in shares] + [_SMOOTH]
     weights = np.concatenate([np.full(p.n, s / p.n) for p, s in zip(parts, shares, strict=True)])
-    return _join(parts), weights / weights.sum()
-
-
-def _join(tables: Sequence[Table]) -> Table:
-    return Table(
-        tables[0].domain, tuple(np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True))
-    )
+    return join(parts), weights / weights.sum()
 
 
 class _Rows:
