@@ -461,6 +461,29 @@ def test_a_release_is_the_same_and_is_charged_once(session: Any, tmp_path: Path)
         assert made[name].certificate.rho_spent == made["here"].certificate.rho_spent
 
 
+def test_groups_of_a_hierarchy_are_worked_out_by_executors(session: Any, tmp_path: Path) -> None:
+    """Public work and bending run there, with streams of their own: the release is that of one machine."""
+    names = list(SMALL.names)
+    private, public = codes(2000), codes(600, seed=9)
+    frame = session.createDataFrame(private).repartition(3)
+    made = [
+        op.release(
+            data,
+            public,
+            schema=SMALL,
+            workload=op.all_marginals(2),
+            epsilon=1.0,
+            delta=1e-9,
+            mechanism=op.Hierarchy(levels=((), (names[0],))),
+            ledger=tmp_path / f"{place}.sqlite",
+            seed=1,
+        )
+        for place, data in {"here": private, "there": frame}.items()
+    ]
+    assert made[0].synthetic.equals(made[1].synthetic)
+    assert made[0].certificate.events == made[1].certificate.events
+
+
 def test_the_command_line(session: Any, tmp_path: Path) -> None:
     for name, seed in {"private": 0, "public": 9}.items():
         csv.write_csv(codes(800, seed), tmp_path / f"{name}.csv")
