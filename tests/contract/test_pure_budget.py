@@ -330,10 +330,10 @@ def test_parts_in_turn_and_by_chance() -> None:
 def test_a_limit_holds_for_every_part() -> None:
     run = made(1.0)
     quarter = run.curator.shares([1, 3])[0]
-    parts = run.curator.partition(["a"], rho=quarter, without=["c"])
+    parts = run.curator.partition(["a"], rho=quarter)
     assert run.diary == []
     for part in parts.values():
-        assert tuple(part.domain) == ("b",)
+        assert tuple(part.domain) == ("b", "c")
         assert np.sqrt(2 * part.remaining) == pytest.approx(0.25, rel=1e-9)
         with pytest.raises(BudgetExceeded):
             part.measure(("b",), 1.01 * quarter, noise="laplace")

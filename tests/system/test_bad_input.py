@@ -179,7 +179,7 @@ CASES = {
     "epsilon is negative": Case(("epsilon (-1.0)", "positive"), args=("--epsilon", "-1")),
     "epsilon is nan": Case(("epsilon (nan)", "positive"), args=("--epsilon", "nan")),
     "epsilon is tiny": Case(("epsilon (1e-300)", "raise"), args=("--epsilon", "1e-300")),
-    "delta is 0": Case(("delta (0.0)", "between 0 and 1"), args=("--delta", "0")),
+    "delta is 0": Case(("delta = 0", "pure", "laplace"), args=("--delta", "0")),
     "delta is 1": Case(("delta (1.0)", "between 0 and 1"), args=("--delta", "1")),
     "delta is negative": Case(("delta (-0.1)", "between 0 and 1"), args=("--delta", "-0.1")),
     "delta is tiny": Case(("delta (", "raise"), args=("--delta", "1e-320")),

@@ -1,5 +1,7 @@
 """IDE as a mechanism: queries are met, unseen values reached, pure ε-DP end to end, options from the command line."""
 
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ import openprior as op
 from openprior import arguments
 from openprior.data.domain import Domain
 from openprior.data.encode import Table
-from openprior.errors import OptionError, WorkloadError
+from openprior.errors import OptionError, PrivacyError, WorkloadError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.noise import SeededNoise
 from openprior.privacy.units import Relation, Unit
 from openprior.queries import Queries
 from openprior.workload import Workload
@@ -138,3 +141,153 @@ def test_unclear_queries_cost_nothing(text: str) -> None:
     with pytest.raises(WorkloadError):
         op.Ide(queries=(text,)).run(curator, PUBLIC, WORK, np.random.default_rng(0), quiet)
     assert curator.events == ()
+
+
+@pytest.mark.parametrize("unit", [Unit(relation, rows) for relation in Relation for rows in (1, 3)], ids=str)
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_shares_are_even_and_add_up_to_the_budget(noise: str, unit: Unit) -> None:
+    mechanism = op.Ide(choose="workload", queries=("prefixes(age)", "where(sex=1)"), noise=noise)
+    curator, _ = run(mechanism, unit=unit, noise=SeededNoise(1))
+    costs = [Fraction(float(e["rho"])) for e in curator.events]  # type: ignore[arg-type]
+    assert sum(costs, Fraction(0)) <= Fraction(curator.rho)
+    assert float(sum(costs, Fraction(0))) == pytest.approx(curator.rho)
+    *total, first, second, third, fourth = [float(c) for c in costs]
+    assert [second, third, fourth] == pytest.approx([first] * 3)
+    assert total == ([] if unit.n_is_public else pytest.approx([0.1 * curator.rho]))
+    assert all(e["kind"] == noise for e in curator.events)
+
+
+def remarks(curator: FakeCurator) -> list[str]:
+    return curator._Curator__purse.account.remarks  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_certificate_is_told_how_it_ended() -> None:
+    curator, _ = run(op.Ide(choose="workload", support="domain"))
+    (said,) = remarks(curator)
+    assert said.startswith("IDE converged after")
+    assert "nats" in said
+    # The same question twice has two noisy answers.
+    twice = op.Ide(choose="none", queries=("where(sex=1)", "ranges(sex, 1)"))
+    curator, _ = run(twice, noise=SeededNoise(3), epsilon=0.2)
+    assert "contradict" in remarks(curator)[0]
+    curator, _ = run(op.Ide(choose="workload", updates=1), noise=SeededNoise(3))
+    assert "stopped at its limit after 2 updates" in remarks(curator)[0]
+    # What the public table lacks is infinitely far from it.
+    few = PUBLIC.take(np.flatnonzero(PUBLIC.column("age") < 3))
+    curator, _ = run(op.Ide(choose="none", queries=("marginal(age)",)), few)
+    assert "beyond the public support" in remarks(curator)[0]
+
+
+def test_updates_are_counted_by_partial_workloads_of_disjoint_queries() -> None:
+    """Five prefixes overlap, so each is a partial workload of its own; two ranges that do not are one together."""
+    curator, _ = run(op.Ide(choose="none", queries=("prefixes(age)", "ranges(age, 0-1, 4-5)"), updates=2))
+    assert "after 12 updates" in remarks(curator)[0]
+
+
+def test_a_domain_too_large_to_list_costs_nothing() -> None:
+    large = {"a": 5000, "b": 5000, "c": 2}
+    private, public = random_table(large, 50, 1), random_table(large, 40, 2)
+    curator = FakeCurator(private)
+    work = Workload([("c",)]).on(private.domain)
+    with pytest.raises(OptionError, match="support = public"):
+        op.Ide(choose="workload", support="domain").run(
+            curator, public, work, np.random.default_rng(0), quiet
+        )
+    assert curator.events == ()
+    model = op.Ide(choose="workload").run(curator, public, work, np.random.default_rng(0), quiet)
+    truth = np.bincount(private.column("c"), minlength=2)
+    np.testing.assert_allclose(model.answers([("c",)])[("c",)], truth, atol=1e-6)
+
+
+def test_noise_that_is_not_pure_is_refused_by_the_curator_too() -> None:
+    """Whoever goes past `release` is stopped by the curator, before a charge."""
+    from openprior.data.encode import Encoder
+    from openprior.data.source import open_source
+    from openprior.privacy.account import Account
+    from openprior.privacy.curator import Curator
+    from openprior.privacy.vault import Vault
+
+    ledger = Ledger()
+    run = ledger.open_run("d", rho=0.5, epsilon=1.0, delta=0.0, details={})
+    curator = Curator(
+        Vault(Encoder(op.Schema.from_sizes(SIZES), open_source(arrow(PRIVATE)), private=True)),
+        unit=Unit(),
+        noise=SeededNoise(1),
+        account=Account(ledger, run, rho=0.5, epsilon=1.0, delta=0.0),
+    )
+    with pytest.raises(PrivacyError, match="pure"):
+        op.Ide().run(curator, PUBLIC, WORK, np.random.default_rng(0), quiet)
+    assert ledger.spent(run) == 0
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_two_pure_releases_share_a_budget_in_rho(relation: Relation, tmp_path: Path) -> None:
+    """ε²/2 each: with room for one and a half, the second is refused and nothing of it is charged."""
+    ledger = Ledger(tmp_path / "budget.sqlite")
+    ledger.set_budget("survey", rho=0.75, epsilon=5.0, delta=1e-9)
+
+    def again() -> op.Release:
+        return op.release(
+            arrow(PRIVATE),
+            arrow(PUBLIC),
+            schema=op.Schema.from_sizes(SIZES),
+            workload=WORK,
+            epsilon=1.0,
+            delta=0,
+            relation=relation,
+            mechanism=op.Ide(noise="laplace"),
+            ledger=ledger,
+            dataset="survey",
+        )
+
+    made = again()
+    made.certificate.recheck()
+    assert made.certificate.rho_spent == pytest.approx(0.5, rel=1e-6)
+    assert float(ledger.datasets()[0].committed) == pytest.approx(0.5, rel=1e-6)
+    with pytest.raises(PrivacyError):
+        again()
+    assert float(ledger.datasets()[0].committed) == pytest.approx(0.5, rel=1e-6)
+    assert (made.synthetic.num_rows == PRIVATE.n) or relation is Relation.ADD_REMOVE
+
+
+def test_more_budget_gives_less_error() -> None:
+    truth = {m: np.bincount(_cells(PRIVATE, m), minlength=DOMAIN.size(m)) for m in WORK.marginals}
+
+    def error(epsilon: float) -> float:
+        found = []
+        for seed in range(4):
+            curator = FakeCurator(PRIVATE, epsilon=epsilon, noise=SeededNoise(seed))
+            model = op.Ide(choose="expected").run(curator, PUBLIC, WORK, np.random.default_rng(seed), quiet)
+            found.append(sum(np.abs(v - truth[m]).sum() for m, v in model.answers(WORK.marginals).items()))
+        return math.fsum(found) / len(found)
+
+    assert error(20.0) < 0.5 * error(2.0) < 0.5 * error(0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "match"),
+    [
+        ("ide", ["choose=all"], "must be one of"),
+        ("ide", ["noise=uniform"], "must be one of"),
+        ("ide", ["support=everything"], "must be one of"),
+        ("ide", ["updates=0"], "at least 1"),
+        ("ide", ["updates=two"], "a whole number"),
+        ("ide", ["queries"], "no value"),
+        ("ide", ["levels=a;b"], "unknown"),
+        ("hierarchy", ["split=1,0"], "positive"),
+        ("hierarchy", ["own=maybe"], "true or false"),
+    ],
+    ids=str,
+)
+def test_wrong_options_on_the_command_line_are_explained(name: str, options: list[str], match: str) -> None:
+    with pytest.raises(OptionError, match=match):
+        arguments.mechanism(name, options)
+
+
+def test_no_option_is_what_the_command_line_leaves_out() -> None:
+    assert arguments.mechanism("ide", ["updates=none"]) == op.Ide()
+    assert arguments.mechanism("hierarchy", []) == op.Hierarchy()
+    assert arguments.mechanism("hierarchy", ["levels= STATE ; PUMA , YEAR"]).levels == (
+        ("STATE",),
+        ("PUMA", "YEAR"),
+    )

@@ -7,7 +7,9 @@ import pytest
 
 from openprior.data.domain import Domain
 from openprior.data.encode import Table
-from openprior.mechanisms.strategy import Dependence, cliques, expected_best, roots, within
+from openprior.mechanisms.strategy import Dependence, cliques, expected_best, roots, variances, within
+from openprior.privacy.fake import FakeCurator
+from openprior.privacy.units import Relation, Unit
 from openprior.workload import Workload, all_marginals
 
 
@@ -85,3 +87,105 @@ def test_within_drops_keys_and_adds_weights() -> None:
     assert dict(zip(found.marginals, found.weights, strict=True)) == {("a",): 3.0, ("a", "b"): 3.0}
     only = within(Workload([("k",)]).on(domain), ["a", "b"], domain)
     assert set(only.marginals) == {("a",), ("b",)}
+
+
+def noisy_copy(of: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """The same values, but a share of them drawn anew."""
+    return np.where(rng.random(len(of)) < share, rng.integers(0, of.max() + 1, len(of)), of)
+
+
+def test_a_chain_is_not_a_triangle() -> None:
+    """b hangs on a and c on b, both loosely: the ends have little to do with each other."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 4, 4000)
+    b = noisy_copy(a, 0.5, rng)
+    c = noisy_copy(b, 0.5, rng)
+    found = known({"a": a, "b": b, "c": c}, 4000)
+    assert found.strength(("a", "c")) < 0.1 < found.strength(("a", "b"))
+    assert sorted(cliques(found)) == [("a", "b"), ("b", "c")]
+    assert roots(found) in ([("a",), ("c",)], [("b",)])
+
+
+def test_four_that_all_depend_are_covered_by_threes() -> None:
+    rng = np.random.default_rng(4)
+    a = rng.integers(0, 4, 4000)
+    columns = {"a": a, **{name: noisy_copy(a, 0.2, rng) for name in "bcd"}}
+    found = cliques(known(columns, 4000))
+    assert {x for m in found for x in m} == set("abcd")
+    assert max(map(len, found)) == 3
+    assert len(roots(known(columns, 4000))) == 1
+
+
+@pytest.mark.parametrize("private", [300.0, 3e3, 1e6])
+def test_what_few_public_rows_show_by_chance_is_no_dependence(private: float) -> None:
+    """Chance is a matter of the public rows that were looked at, not of how many private ones there are."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        columns = {name: rng.integers(0, 16, 300) for name in "abc"}
+        found = known(columns, private)
+        assert max(found.strength(p) for p in found.pairs) < 0.06
+        assert sorted(cliques(found)) == sorted(roots(found)) == [("a",), ("b",), ("c",)]
+
+
+@pytest.mark.parametrize("private", [40.0, 100.0, 1e5])
+def test_what_many_public_rows_show_is_dependence_for_few_private_ones_too(private: float) -> None:
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 12, 50_000)
+    found = known({"a": a, "b": noisy_copy(a, 0.3, rng)}, private)
+    assert found.strength(("a", "b")) > 0.4
+
+
+def test_groups_are_averaged() -> None:
+    x = np.array([0, 1] * 400)
+    same, apart = table({"x": x, "y": x}), table({"x": x, "y": np.repeat([0, 1], 400)})
+    found = Dependence.of([same, apart], [800, 800], np.random.default_rng(0))
+    assert found.information(("x", "y")) == pytest.approx(math.log(2) / 2 - 1 / 1600)
+
+
+def test_tiny_budgets_buy_single_columns() -> None:
+    columns = chain()
+    work = all_marginals(2).on(table(columns).domain)
+    counts = (1, 2, 3, 4, 6, 8)
+    assert all(len(m) == 1 for m in expected_best(known(columns), work, {k: k * 1e7 for k in counts}))
+    rich = expected_best(known(columns), work, {k: k * 1e-3 for k in counts})
+    assert sum(len(m) == 2 for m in rich) >= 4
+    assert len(set(rich)) == len(rich)
+
+
+def test_constant_columns_are_harmless() -> None:
+    rng = np.random.default_rng(6)
+    domain = Domain({"one": 1, "stuck": 5, "x": 3, "y": 3})
+    zeros = np.zeros(500, np.uint8)
+    x = rng.integers(0, 3, 500)
+    rows = Table(domain, (zeros, zeros + 2, x, noisy_copy(x, 0.3, rng)))
+    found = Dependence.of([rows], [500], rng)
+    assert found.information(("one", "stuck")) == found.strength(("stuck", "x")) == 0
+    assert sorted(cliques(found)) == [("one",), ("stuck",), ("x", "y")]
+    assert roots(found) in ([("x",)], [("y",)])
+    best = expected_best(found, all_marginals(2).on(domain), {k: k * 10.0 for k in (1, 2, 3, 4)})
+    assert best
+    assert not any({"one", "stuck"} & set(m) for m in best if len(m) > 1)
+    # Nothing but constants: something is chosen all the same.
+    dull = rows.take(np.zeros(30, np.intp))
+    nothing = Dependence.of([dull], [500], rng)
+    assert roots(nothing)
+    assert {a for m in cliques(nothing) for a in m} == set(domain)
+    assert expected_best(nothing, all_marginals(2).on(domain), {1: 1.0, 2: 2.0})
+
+
+def test_choices_do_not_depend_on_the_stream_where_all_rows_are_used() -> None:
+    columns = chain()
+    rows, work = table(columns), all_marginals(2).on(table(columns).domain)
+    for choose in (cliques, roots, lambda k: expected_best(k, work, {i: i * 30.0 for i in (1, 2, 4, 8)})):
+        seen = {tuple(choose(Dependence.of([rows], [900], np.random.default_rng(seed)))) for seed in range(4)}
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize("unit", [Unit(relation, rows) for relation in Relation for rows in (1, 3)], ids=str)
+def test_variances_are_what_the_curator_would_add(unit: Unit) -> None:
+    for noise in ("gaussian", "laplace"):
+        curator = FakeCurator(table(chain()), unit=unit)
+        rho = curator.remaining / 2
+        for count in (1, 4):
+            found = curator.measure(("a",), rho / count / 8, noise=noise)
+            assert variances(curator, rho / 8, noise)[count] == pytest.approx(found.sigma**2)

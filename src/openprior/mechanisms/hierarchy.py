@@ -61,7 +61,8 @@ class Hierarchy:
     )
     choose: str = option(default="expected", doc="expected | published: how marginals are chosen")
     split: tuple[float, ...] = option(
-        default=(), doc="a level's share of the budget each; most for the finest if not given"
+        default=(),
+        doc="a level's share of the budget each, or one number for equal shares; most for the finest if not given",
     )
     totals: float = option(default=0.05, doc="share of a level's budget that counts its groups' rows")
     own: bool = option(
@@ -73,7 +74,8 @@ class Hierarchy:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(tuple(level) for level in self.levels))
+        levels = tuple((level,) if isinstance(level, str) else tuple(level) for level in self.levels)
+        object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "split", tuple(float(s) for s in self.split))
         check(
             self.updater in ("tilt", "ide") or (self.updater in registry() and self.updater != self.name),
@@ -92,7 +94,7 @@ class Hierarchy:
             levels=tuple(tuple(level) for level in levels),
             updater="ide",
             choose="published",
-            split=(0.5, 0.5),
+            split=(1.0,),
             totals=0.5,
             own=False,
             noise="laplace",
@@ -168,11 +170,12 @@ class Hierarchy:
 
     def _split(self, levels: int) -> list[float]:
         if self.split:
+            shares = self.split * levels if len(self.split) == 1 else self.split
             check(
-                len(self.split) == levels,
-                f"split has {len(self.split)} numbers for {levels} levels; give one each",
+                len(shares) == levels,
+                f"split has {len(shares)} numbers for {levels} levels; give one each",
             )
-            return [s / sum(self.split) for s in self.split]
+            return [s / sum(shares) for s in shares]
         return [1.0] if levels == 1 else [(1 - _LEAF) / (levels - 1)] * (levels - 1) + [_LEAF]
 
     def _choose(
@@ -192,7 +195,10 @@ class Hierarchy:
         public = np.array([p.public for p in priors], np.float64) + 1e-3
         sizes = np.bincount(tree.parents[level], weights=public, minlength=tree.counts[level])
         largest = np.argsort(-sizes, kind="stable")[:_JUDGED]
-        tables = [tree.union(level, g, priors)[0] for g in largest]
+        tables = []
+        for g in largest:
+            rows, weights, _ = tree.union(level, g, priors)
+            tables.append(rows.take(_resampled(weights, int(np.clip(sizes[g], 200, 4000)), rng)))
         known = Dependence.of(tables, n * sizes[largest] / sizes.sum(), rng)
         if self.choose == "published":
             return roots(known) if level == len(tree.levels) - 1 else cliques(known)
@@ -267,7 +273,12 @@ class Hierarchy:
             for g, ((rows, w, _), total) in enumerate(zip(unions, totals, strict=True))
         ]
         bent = list(weights)
-        for (_, before, places), after in zip(unions, curator.each(_bend_group, tasks), strict=True):
+        found = curator.each(_bend_group, tasks)
+        if self.updater == "ide":
+            converged = sum(done for _, done in found)
+            where = " × ".join(tree.levels[level]) or "all rows"
+            curator.remark(f"IDE converged in {converged} of {len(found)} groups of {where}.")
+        for (_, before, places), (after, _) in zip(unions, found, strict=True):
             if len(places) == 1:
                 bent[places[0][0]] = after
                 continue
@@ -319,17 +330,17 @@ class _Task:
     published: bool
 
 
-def _bend_group(task: _Task) -> Floats:
-    """The group's weights once bent."""
+def _bend_group(task: _Task) -> tuple[Floats, bool]:
+    """The group's weights once bent, and whether that converged."""
     if not task.measured or task.total < 1:
-        return task.weights
+        return task.weights, True
     if not task.published:
-        return shrink(task.rows, task.weights, task.total, task.measured, task.trusts)
+        return shrink(task.rows, task.weights, task.total, task.measured, task.trusts), True
     partials = [
         Partial(cell_numbers(task.rows, m.marginal), m.values / task.total, covers=True)
         for m in task.measured
     ]
-    weights, _ = ide(
+    weights, report = ide(
         task.weights,
         partials,
         np.random.default_rng(task.seed),
@@ -337,7 +348,7 @@ def _bend_group(task: _Task) -> Floats:
         tolerance=1e-7,
         most_epochs=200,
     )
-    return weights
+    return weights, report.converged
 
 
 def _mass(rows: Table, weights: Floats, marginal: Marginal, cells: int) -> Floats:

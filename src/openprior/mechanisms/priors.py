@@ -77,9 +77,9 @@ def group_priors(
     row_codes = {a: public.column(a).astype(np.int64) for a in keys} or {"": np.zeros(public.n, np.int64)}
     leaf_codes = {a: np.array([leaf[i] for leaf in leaves], np.int64) for i, a in enumerate(keys)}
     leaf_codes = leaf_codes or {"": np.zeros(len(leaves), np.int64)}
-    places = [_Rows(*codes_at(curator, w, row_codes)) for w in wider]
+    places = [_Rows(codes_at(curator, w, row_codes)[0]) for w in wider]
     wanted = [codes_at(curator, w, leaf_codes)[0] for w in wider]
-    mine = _Rows(*codes_at(curator, keys, row_codes))
+    mine = _Rows(codes_at(curator, keys, row_codes)[0])
     at_home = codes_at(curator, keys, leaf_codes)[0]
     tasks: dict[tuple[int, int], _Task] = {}
     used = []
@@ -133,7 +133,7 @@ def _prior(task: _Task) -> tuple[Table, Floats]:
 class _Rows:
     """The public rows of each of many places."""
 
-    def __init__(self, number: Ints, places: int) -> None:
+    def __init__(self, number: Ints) -> None:
         self._order = np.argsort(number, kind="stable")
         self._numbers, starts = np.unique(number[self._order], return_index=True)
         self._ends = np.append(starts, len(number))

@@ -39,9 +39,9 @@ _DRIFT = 4.0
 """Variance of the difference of public and private counts, in n·p: two samples of one population have 2; drift, and
 households that are in a sample together, as much again (measured on ACS areas: 4 does best of 2, 3 and 4)."""
 _PAIRS = 120
+"""Pairs that are considered: those with the most to gain."""
 _CONSTANT = 1.2
 """An attribute with fewer values than this in effect is no part of a pair: it would add cells and tell nothing."""
-"""Pairs that are considered: those with the most to gain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +49,8 @@ class Dependence:
     """What the public rows of some groups say of their attributes, on average."""
 
     attributes: tuple[str, ...]
-    groups: tuple[tuple[int, dict[Marginal, Floats]], ...]
-    """Rows, and shares of every one- and two-way marginal, of each group."""
+    groups: tuple[tuple[float, int, dict[Marginal, Floats]], ...]
+    """Expected private rows, public rows, and shares of every one- and two-way marginal, of each group."""
 
     @staticmethod
     def of(groups: Sequence[Table], rows: Iterable[float], rng: np.random.Generator) -> "Dependence":
@@ -61,7 +61,7 @@ class Dependence:
         for table, expected in zip(groups, rows, strict=True):
             some = table if table.n <= _ROWS else table.take(rng.choice(table.n, _ROWS, replace=False))
             shares = {m: c / some.n for m, c in count_table(some, marginals).items()}
-            found.append((max(1, round(expected)), shares))
+            found.append((max(1.0, expected), some.n, shares))
         return Dependence(attributes, tuple(found))
 
     @property
@@ -71,15 +71,15 @@ class Dependence:
 
     def entropy(self, marginal: Marginal) -> float:
         """Mean entropy within groups."""
-        return float(np.mean([_entropy(shares[marginal]) for _, shares in self.groups]))
+        return float(np.mean([_entropy(shares[marginal]) for _, _, shares in self.groups]))
 
     def information(self, pair: Marginal) -> float:
         """Mean mutual information within groups, less what a sample of so many rows shows by chance."""
         a, b = pair
         raw = self.entropy((a,)) + self.entropy((b,)) - self.entropy(pair)
         chance = [
-            (np.count_nonzero(s[(a,)]) - 1) * (np.count_nonzero(s[(b,)]) - 1) / (2 * n)
-            for n, s in self.groups
+            (np.count_nonzero(s[(a,)]) - 1) * (np.count_nonzero(s[(b,)]) - 1) / (2 * rows)
+            for _, rows, s in self.groups
         ]
         return max(raw - float(np.mean(chance)), 0.0)
 
@@ -91,7 +91,7 @@ class Dependence:
     def left(self, marginal: Marginal, variance: float) -> float:
         """Expected L1 error of a marginal (in rows, mean of groups) once it is measured with noise of this variance."""
         total = 0.0
-        for n, shares in self.groups:
+        for n, _, shares in self.groups:
             p = shares[marginal]
             spread = _DRIFT * n * p * (1 - p)
             if math.isfinite(variance):

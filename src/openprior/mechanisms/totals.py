@@ -23,15 +23,10 @@ def refined(totals: Floats, sigma: float, values: list[Floats], sigmas: list[flo
 
 
 def whole(totals: Floats, curator: Curator, rng: np.random.Generator) -> Floats:
-    """Whole numbers of rows, at least 0; they sum to n where that is public."""
-    counts = np.maximum(totals, 0.0)
-    if curator.unit.n_is_public:
-        counts = _to_sum(totals, float(curator.n))
-        return round_to_counts(counts, curator.n, rng).astype(np.float64)
-    counts = np.rint(counts)
-    if counts.sum() < 1:
-        counts[int(np.argmax(totals))] = 1.0
-    return counts
+    """Whole numbers of rows, at least 0; they sum to n where that is public, else to their noisy sum."""
+    # Cutting each group at 0 alone would add rows on average; their noisy sum has no such bias.
+    n = curator.n if curator.unit.n_is_public else max(1, round(float(totals.sum())))
+    return round_to_counts(_to_sum(totals, float(n)), n, rng).astype(np.float64)
 
 
 def _to_sum(values: Floats, total: float) -> Floats:

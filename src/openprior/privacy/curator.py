@@ -330,19 +330,18 @@ class Curator:
         return Measurement((), raw.values / scale, raw.sigma / scale, raw.rho, raw.noise)
 
     def partition(
-        self, keys: Iterable[str], *, rho: float | None = None, without: Iterable[str] = ()
+        self, keys: Iterable[str], *, rho: float | None = None
     ) -> Mapping[tuple[int, ...], "Curator"]:
         """A curator for every combination of the keys' values in the schema, over disjoint rows.
 
         Their charges compose in parallel: the run pays what the most expensive part has cost (proof at
         `Unit.parts_touched`), which `rho` limits. Every combination is there, whether or not a private row has it. Keys
-        are columns or levels; a part does not see them, nor the columns in `without`.
+        are columns or levels; a part does not see them.
         """
         if self.__unit.partitioned:
             raise PrivacyError("a part cannot be partitioned again; partition by all keys at once")
         columns = canonical(keys, self.full_domain)
-        hidden = frozenset(without)
-        if not set(self.domain) - set(columns) - hidden:
+        if not set(self.domain) - set(columns):
             raise PrivacyError("a partition must leave at least one column that is not a key")
         shape = [self.full_domain[a] for a in columns]
         account, siblings = self.__purse.account, [Fraction(0)]
@@ -351,7 +350,7 @@ class Curator:
         parts: dict[tuple[int, ...], Curator] = {}
         for codes in np.ndindex(*shape):
             part = object.__new__(Curator)
-            part.__vault = PartVault(self.__vault, columns, codes, hidden)
+            part.__vault = PartVault(self.__vault, columns, codes)
             part.__unit = self.__unit.part()
             part.__noise = self.__noise
             part.__purse = PartPurse(

@@ -83,12 +83,10 @@ class Vault:
 class PartVault:
     """The rows with given codes in the key columns."""
 
-    def __init__(
-        self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...], without: frozenset[str]
-    ) -> None:
+    def __init__(self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...]) -> None:
         self._whole, self._keys, self._codes = whole, keys, dict(zip(keys, codes, strict=True))
         self._gathered = _Gathered()
-        gone = without | set(keys)
+        gone = set(keys)
         self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in gone})
         self.levels: Mapping[str, Level] = {
             name: level
