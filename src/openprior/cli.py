@@ -82,7 +82,9 @@ def release(
     private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
-    delta: Annotated[float, typer.Option(help="δ of the release; well below 1/n.")],
+    delta: Annotated[
+        float, typer.Option(help="δ of the release; well below 1/n, or 0 for pure ε-DP with Laplace noise.")
+    ],
     public: Annotated[str | None, typer.Option(help="The public table.")] = None,
     schema: Annotated[
         Path | None,
@@ -370,14 +372,14 @@ def ledger_budget(
     ],
     dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
     epsilon: Annotated[float, typer.Option(help="ε that all releases of the dataset may spend together.")],
-    delta: Annotated[float, typer.Option(help="δ of that.")],
+    delta: Annotated[float, typer.Option(help="δ of that; 0 for pure ε-DP.")],
     ledger_timeout: Wait = 30.0,
 ) -> None:
     """Set what all releases of a dataset may spend together; never below what is already committed."""
-    from openprior.privacy.calibrate import rho_from_epsilon_delta
+    from openprior.privacy.calibrate import pure_rho, rho_from_epsilon_delta
     from openprior.privacy.ledger import Ledger
 
-    rho = rho_from_epsilon_delta(epsilon, delta)
+    rho = pure_rho(epsilon) if delta == 0 else rho_from_epsilon_delta(epsilon, delta)
     Ledger(path, timeout=ledger_timeout).set_budget(dataset, rho=rho, epsilon=epsilon, delta=delta)
     typer.echo(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
 

@@ -8,7 +8,6 @@ not at all. Reopening it needs no private data.
 import dataclasses
 import hashlib
 import json
-import math
 import warnings
 from collections.abc import Iterable
 from functools import partial
@@ -187,10 +186,10 @@ def open_release(path: str | Path) -> Release:
 
 def _rho(epsilon: float, delta: float) -> float:
     """The budget in ρ; refuses what doubles cannot convert there and back, before anything is spent."""
-    from openprior.privacy.calibrate import epsilon_from_rho, rho_from_epsilon_delta
+    from openprior.privacy.calibrate import epsilon_from_rho, pure_rho, rho_from_epsilon_delta
 
-    if delta == 0 and math.isfinite(epsilon) and 1e-9 < epsilon < 1e6:
-        return epsilon**2 / 2 * (1 + 2**-30)  # pure ε-DP, with room for rounding every charge up
+    if delta == 0:
+        return pure_rho(epsilon)
     rho = rho_from_epsilon_delta(epsilon, delta)
     if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
         raise OptionError(

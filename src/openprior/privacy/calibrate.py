@@ -23,6 +23,7 @@ __all__ = [
     "gaussian_rho",
     "gaussian_sigma_squared",
     "pure_epsilon",
+    "pure_rho",
     "rho_from_epsilon_delta",
 ]
 
@@ -71,6 +72,13 @@ def rho_from_epsilon_delta(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+def pure_rho(epsilon: float) -> float:
+    """The ρ that a pure ε-DP run reserves: ε²/2, with room for rounding every charge up."""
+    if not 1e-9 < epsilon < 1e6:
+        raise OptionError(f"epsilon ({epsilon}) must be a positive number; 1.0 is a common choice")
+    return epsilon**2 / 2 * (1 + 2**-30)
 
 
 def epsilon_from_rho(rho: float, delta: float) -> float:
