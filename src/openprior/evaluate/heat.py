@@ -68,7 +68,7 @@ def _colour(share: float) -> str:
 def _wrapped(title: str, width: int) -> list[str]:
     words, lines = title.split(), [""]
     for word in words:
-        if len(lines[-1]) + len(word) > width // 7:
+        if len(lines[-1]) + len(word) > width // 8:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     return [
