@@ -52,11 +52,6 @@ class Queries:
         """‖W‖₁: the most queries that one cell, and so one row of the table, is part of."""
         return int(self.members.sum(axis=0).max())
 
-    @property
-    def covers(self) -> bool:
-        """Whether every cell is part of a query."""
-        return bool(self.members.any(axis=0).all())
-
     def answer(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Exact answers for exact counts of the marginal."""
         return np.array([counts[inside].sum() for inside in self.members], dtype=np.int64)

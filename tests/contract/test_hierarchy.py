@@ -40,6 +40,7 @@ from openprior.privacy.run import Budget
 from openprior.privacy.units import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.workload import Workload, all_marginals
+from tests.diary import DiaryLedger, DiarySource
 
 AREAS = ("10a", "10b", "20a", "20b", "20c", "30a")
 YEARS = ("2018", "2019")
@@ -85,33 +86,6 @@ PRIVATE = rows(2400, 1)
 PUBLIC_ROWS = rows(1500, 2)
 PUBLIC = encode_table(PUBLIC_ROWS, SCHEMA)
 FEW = encode_table(rows(150, 2), SCHEMA)
-
-
-class DiarySource:
-    """A source that notes every batch it hands out."""
-
-    name, is_text = "secret", False
-
-    def __init__(self, table: pa.Table, diary: list[str]) -> None:
-        self._rows, self._diary = table, diary
-        self.columns = tuple(table.column_names)
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=500):
-            self._diary.append("read")
-            yield batch
-
-
-class DiaryLedger(Ledger):
-    """A ledger that notes every charge once it is made."""
-
-    def __init__(self, diary: list[str]) -> None:
-        super().__init__()
-        self._diary = diary
-
-    def charge(self, run: str, seq: int, rho: float, event: Mapping[str, object]) -> None:
-        super().charge(run, seq, rho, event)
-        self._diary.append("charge")
 
 
 class BlindNoise(NoNoise):

@@ -4,7 +4,7 @@ The source and the ledger write into one diary, so that their order can be read 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +27,7 @@ from openprior.privacy.scores import CellScores, L1Score
 from openprior.privacy.units import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.queries import Queries
+from tests.diary import DiaryLedger, DiarySource
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 DOMAIN = Domain(SIZES)
@@ -39,33 +40,6 @@ INSIDE = Cells(Domain({"b": 4, "c": 2}), [("b",)])
 INSIDE_SCORES = CellScores(INSIDE, np.arange(len(INSIDE)), np.zeros(len(INSIDE)))
 L1_SCORES = [L1Score(("b",), ((1.0, np.zeros(4)),)), L1Score(("c",), ((1.0, np.zeros(2)),))]
 PREFIXES = Queries.parse("prefixes(b)", DOMAIN)
-
-
-class DiarySource:
-    """A source that notes every batch it hands out."""
-
-    name, is_text = "secret", False
-
-    def __init__(self, rows: pa.Table, diary: list[str]) -> None:
-        self._rows, self._diary = rows, diary
-        self.columns = tuple(rows.column_names)
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=20):
-            self._diary.append("read")
-            yield batch
-
-
-class DiaryLedger(Ledger):
-    """A ledger that notes every charge once it is made."""
-
-    def __init__(self, diary: list[str]) -> None:
-        super().__init__()
-        self._diary = diary
-
-    def charge(self, run: str, seq: int, rho: float, event: Mapping[str, object]) -> None:
-        super().charge(run, seq, rho, event)
-        self._diary.append("charge")
 
 
 @dataclasses.dataclass

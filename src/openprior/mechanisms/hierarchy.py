@@ -146,12 +146,7 @@ class Hierarchy:
             measured = [
                 curator.measure((*tree.levels[level], *m), next(shares), noise=self.noise) for m in wanted
             ]
-            values = [
-                by_group(
-                    x.values, canonical((*tree.levels[level], *x_of), curator.full_domain), tree, level, x_of
-                )
-                for x, x_of in zip(measured, wanted, strict=True)
-            ]
+            values = [by_group(x, tree, level, m) for x, m in zip(measured, wanted, strict=True)]
             sigmas = [x.sigma for x in measured]
             if self.updater == "tilt":
                 totals = refined(totals, spread, values, sigmas)
@@ -227,9 +222,7 @@ class Hierarchy:
         keys = tree.levels[level]
         if keys:
             found = curator.measure(keys, next(shares), noise=self.noise)
-            return by_group(found.values, canonical(keys, curator.full_domain), tree, level, ())[
-                :, 0
-            ], found.sigma
+            return by_group(found, tree, level, ())[:, 0], found.sigma
         if curator.unit.n_is_public:
             return np.array([float(curator.n)]), 0.0
         found = curator.measure_total(next(shares), noise=self.noise)

@@ -1,9 +1,9 @@
 """What the public table says of every group before anything private is looked at.
 
 A group's prior is half its own public rows and half draws from Bayesian networks fitted to them, which smooth what a
-small sample shows by chance. Where the public table has no rows of a group (a new year, a new area), those that share
-as many of its keys as possible stand in, then those of the level above, at last all. Groups with the same public rows
-share one prior. All of it is public, so it costs nothing and may run anywhere.
+small sample shows by chance. Where the public table has no rows of a group (a new year, a new area), others stand in:
+those of the same area in other years, those of the level above, those that share any key, at last all. Groups with the
+same public rows share one prior. All of it is public, so it costs nothing and may run anywhere.
 """
 
 import itertools

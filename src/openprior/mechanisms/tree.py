@@ -14,7 +14,7 @@ from openprior.data.table import join
 from openprior.errors import OptionError
 from openprior.mechanisms.base import check
 from openprior.mechanisms.priors import GroupPrior, codes_at
-from openprior.privacy.curator import Curator
+from openprior.privacy.curator import Curator, Measurement
 from openprior.workload import Marginal, canonical
 
 __all__ = ["Tree", "by_group"]
@@ -112,10 +112,10 @@ def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:
     return (*((name,) for name in reversed(names)), (column,))
 
 
-def by_group(values: Floats, marginal: Marginal, tree: Tree, level: int, inside: Marginal) -> Floats:
-    """The values of a marginal over keys and attributes as [group, cell]."""
-    keys = tree.levels[level]
+def by_group(measured: Measurement, tree: Tree, level: int, inside: Marginal) -> Floats:
+    """A marginal over a level's keys and the attributes `inside`, as [group, cell]."""
+    marginal = measured.marginal
     shape = [tree.size(a) for a in marginal]
-    order = [marginal.index(a) for a in (*keys, *inside)]
+    order = [marginal.index(a) for a in (*tree.levels[level], *inside)]
     cells = math.prod(tree.size(a) for a in inside)
-    return np.ascontiguousarray(values.reshape(shape).transpose(order)).reshape(-1, cells)
+    return np.ascontiguousarray(measured.values.reshape(shape).transpose(order)).reshape(-1, cells)

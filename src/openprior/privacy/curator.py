@@ -151,7 +151,8 @@ class Curator:
     def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """Run pure post-processing on every item, in order, where there is room: other threads, or a cluster's workers.
 
-        The function and the items hold what was released or public, never this curator: it refuses to be sent.
+        The function and the items must hold only what was released or is public. This curator is neither: it cannot be
+        pickled, so a cluster never gets it.
         """
         return self.__vault.engine.each(function, items)
 
