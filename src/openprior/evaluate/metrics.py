@@ -6,7 +6,6 @@ over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, tha
 
 import contextlib
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.engine import engine_of
-from openprior.counting.local import count_table
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder, Table
 from openprior.data.schema import Schema
-from openprior.data.source import open_source
-from openprior.errors import OptionError, ReleaseError, SourceError
+from openprior.errors import OptionError, ReleaseError
 from openprior.release import Release, open_release
 from openprior.report import render
+from openprior.view import counted
 from openprior.workload import Marginal, Workload, all_marginals
 
 __all__ = ["Evaluation", "compare", "errors_of", "write_report", "write_text"]
@@ -61,28 +56,14 @@ def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schem
     schema = schema or (made.schema if made else Schema.draft(release))
     plan: Any = workload or (made.workload if made else all_marginals(3))
     work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
-    truth, _ = _counted(private, schema, work.marginals, private=True)
+    truth, _ = counted(private, schema, work.marginals, private=True)
     if of == "answers":
         assert made is not None
         guess = {m: np.asarray(v) for m, v in made.model.answers(work.marginals).items()}
     else:
-        rows, _ = _counted(made.synthetic if made else release, schema, work.marginals, private=False)
+        rows, _ = counted(made.synthetic if made else release, schema, work.marginals, private=False)
         guess = {m: v.astype(np.float64) for m, v in rows.items()}
     return errors_of(work, truth, guess, of)
-
-
-def _counted(
-    data: Any, schema: Schema, marginals: Iterable[Marginal], *, private: bool
-) -> tuple[dict[Marginal, NDArray[np.int64]], int]:
-    """Exact counts and the number of rows, in one pass over the table wherever it is."""
-    if isinstance(data, Table):
-        return count_table(data, marginals), data.n
-    encoder = Encoder(schema, open_source(data), private=private)
-    cells = Cells(schema.domain, marginals)
-    counts, rows = engine_of(encoder.source).count(encoder, cells)
-    if not rows:
-        raise SourceError(f"{encoder.what} is empty; give a table with at least one row")
-    return cells.split(counts), rows
 
 
 def errors_of(
@@ -115,7 +96,7 @@ def errors_of(
 def write_report(release: Release, found: Evaluation, private: Any, path: Path) -> None:
     """A report with the private table's own one-way figures beside the released ones. NOT PRIVATE."""
     names = release.schema.domain.attributes
-    counted, rows = _counted(private, release.schema, [(a,) for a in names], private=True)
+    counted, rows = counted(private, release.schema, [(a,) for a in names], private=True)
     shares = {name: counts / rows for (name,), counts in counted.items()}
     write_text(path, render(release, found, shares))
 
