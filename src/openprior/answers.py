@@ -1,16 +1,22 @@
 """Answers as tables: estimated counts with labels, and 95 % intervals where something honest can be said.
 
-A model that can tell its standard errors has a method `standard_errors(marginals)`; for the others the columns
-`standard_error`, `low` and `high` are null, which means: none is known, not that it is zero.
+`estimate` is the model's. `basis` says what the other numbers rest on:
+
+- "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (measurements.py).
+  An interval that misses the estimate is stretched to it, which can only help coverage.
+- "model": no measurement tells this cell. The standard error is the model's own (its `standard_errors`), which
+  supposes that it is as far off here as where it was measured. That may be wrong, so there is no interval.
+- "none": nothing can be said.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.measurements import Known, Measurements
 from openprior.models.base import Model
 from openprior.workload import Marginal, Workload, canonical
 
@@ -21,11 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["labelled", "write_answers"]
 
-_Z95 = 1.959963984540054
+Floats = NDArray[np.float64]
+_Found = tuple[NDArray[Any], ...]
+
+_NUMBERS = ("estimate", "standard_error", "low", "high")
+_BASES = ("none", "model", "measured")
 
 
-def labelled(model: Model, schema: "Schema", columns: Iterable[str]) -> "pa.Table":
-    """One marginal: a label column each, as asked, then estimate, standard_error, low and high; a row a cell.
+def labelled(
+    model: Model, schema: "Schema", measurements: Measurements, columns: Iterable[str]
+) -> "pa.Table":
+    """One marginal: a label column each, as asked, then estimate, standard_error, low, high and basis; a row a cell.
 
     A column that is itself called `estimate` (or `low`, …) comes back as `estimate (column)`.
     """
@@ -33,26 +45,25 @@ def labelled(model: Model, schema: "Schema", columns: Iterable[str]) -> "pa.Tabl
 
     asked = (columns,) if isinstance(columns, str) else tuple(columns)
     marginal = canonical(asked, model.domain)
-    errors = _errors(model, [marginal])
-
-    def as_asked(flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        table = flat.reshape([model.domain[a] for a in marginal])
-        return np.ascontiguousarray(table.transpose([marginal.index(a) for a in asked])).reshape(-1)
-
+    sizes = [model.domain[a] for a in marginal]
+    place = np.arange(model.domain.size(marginal)).reshape(sizes)
+    order = np.ascontiguousarray(place.transpose([marginal.index(a) for a in asked])).reshape(-1)
     sizes = [model.domain[a] for a in asked]
     codes = np.unravel_index(np.arange(model.domain.size(asked)), sizes)
-    taken = ("estimate", "standard_error", "low", "high")
+    taken = (*_NUMBERS, "basis")
     table = {
         f"{a} (column)" if a in taken else a: pa.DictionaryArray.from_arrays(
             pa.array(c.astype(np.int32)), pa.array(schema[a].labels)
         ).cast(pa.string())
         for a, c in zip(asked, codes, strict=True)
     }
-    estimate = as_asked(model.answers([marginal])[marginal])
-    return pa.table({**table, **_columns(estimate, None if errors is None else as_asked(errors[marginal]))})
+    (found,) = _found(model, measurements, [marginal])
+    return pa.table({**table, **_columns(*(part[order] for part in found))})
 
 
-def write_answers(model: Model, schema: "Schema", workload: Workload, path: Path) -> None:
+def write_answers(
+    model: Model, schema: "Schema", measurements: Measurements, workload: Workload, path: Path
+) -> None:
     """All marginals of the workload in one file: columns, values (their labels), cell, estimate and interval.
 
     `cell` numbers a marginal's cells in C order: the last column runs fastest, in the order of the schema's labels.
@@ -64,23 +75,22 @@ def write_answers(model: Model, schema: "Schema", workload: Workload, path: Path
         pa.field("marginal", pa.dictionary(pa.int32(), pa.string())),
         pa.field("values", pa.list_(pa.dictionary(pa.int32(), pa.string()))),
         pa.field("cell", pa.int64()),
-        *(pa.field(name, pa.float64()) for name in ("estimate", "standard_error", "low", "high")),
+        *(pa.field(name, pa.float64()) for name in _NUMBERS),
+        pa.field("basis", pa.dictionary(pa.int8(), pa.string())),
     ]
     names = pa.array([" × ".join(m) for m in workload.marginals])
     words = _Words(schema)
     with parquet.ParquetWriter(path, pa.schema(fields)) as writer:
         for start in range(0, len(workload), _CHUNK):
             chunk = workload.marginals[start : start + _CHUNK]
-            answers, errors = model.answers(chunk), _errors(model, chunk)
-            sizes = [len(answers[m]) for m in chunk]
+            found = _found(model, measurements, chunk)
+            sizes = [model.domain.size(m) for m in chunk]
             which = np.repeat(np.arange(start, start + len(chunk), dtype=np.int32), sizes)
-            estimate = np.concatenate([answers[m] for m in chunk])
-            error = None if errors is None else np.concatenate([errors[m] for m in chunk])
             table = {
                 "marginal": pa.DictionaryArray.from_arrays(pa.array(which), names),
                 "values": _values(schema, chunk, words),
                 "cell": pa.array(np.concatenate([np.arange(s, dtype=np.int64) for s in sizes])),
-                **_columns(estimate, error),
+                **_columns(*(np.concatenate(parts) for parts in zip(*found, strict=True))),
             }
             writer.write_table(pa.table(table, schema=pa.schema(fields)))
 
@@ -118,21 +128,38 @@ _CHUNK = 512
 """Marginals answered at a time."""
 
 
-def _errors(model: Model, marginals: Iterable[Marginal]) -> Mapping[Marginal, NDArray[np.float64]] | None:
-    method = getattr(model, "standard_errors", None)
-    return None if method is None else method(marginals)
+def _found(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Found]:
+    """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
+    answers, own = model.answers(marginals), getattr(model, "standard_errors", None)
+    errors = None if own is None else own(marginals)
+    return [
+        _interval(answers[m], None if errors is None else errors[m], measurements.about(m)) for m in marginals
+    ]
 
 
-def _columns(estimate: NDArray[np.float64], error: NDArray[np.float64] | None) -> dict[str, Any]:
+def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Found:
+    nothing = np.full(len(estimate), np.nan)
+    error = nothing if error is None else error
+    basis = np.isfinite(error).astype(np.int8)
+    if known is None:
+        return estimate, error, nothing, nothing, basis
+    is_known = np.isfinite(known.standard_error)
+    return (
+        estimate,
+        np.where(is_known, known.standard_error, error),
+        np.minimum(known.low, estimate),
+        np.maximum(known.high, estimate),
+        np.where(is_known, np.int8(2), basis),
+    )
+
+
+def _columns(*found: NDArray[Any]) -> dict[str, Any]:
     import pyarrow as pa
 
-    if error is None:
-        nothing = pa.nulls(len(estimate), pa.float64())
-        return {"estimate": pa.array(estimate), "standard_error": nothing, "low": nothing, "high": nothing}
-    low, high = np.maximum(estimate - _Z95 * error, 0.0), estimate + _Z95 * error
+    *numbers, basis = found
     return {
-        "estimate": pa.array(estimate),
-        "standard_error": pa.array(error),
-        "low": pa.array(low),
-        "high": pa.array(high),
+        **{
+            name: pa.array(v, from_pandas=True) for name, v in zip(_NUMBERS, numbers, strict=True)
+        },  # nan becomes null
+        "basis": pa.DictionaryArray.from_arrays(pa.array(basis), pa.array(_BASES)),
     }

@@ -19,6 +19,7 @@ from openprior.privacy.account import Account
 from openprior.privacy.calibrate import epsilon_from_rho, gaussian_rho, pure_epsilon
 from openprior.privacy.mixture import mixture_steps
 from openprior.privacy.run import Budget
+from openprior.privacy.scores import score_steps
 from openprior.privacy.units import Relation, Unit
 
 __all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_epsilon", "event_rho"]
@@ -209,6 +210,9 @@ def _sensitivity(event: Mapping[str, Any], unit: Unit) -> tuple[int, int]:
     """L1 and squared L2 of what the event measured."""
     if str(event["kind"]).startswith("best mixture"):
         steps = mixture_steps(unit)
+        return steps, steps**2
+    if str(event["kind"]).startswith("score") and "part" not in event:
+        steps = score_steps(unit, over_cells=event["scores"] == "cells")
         return steps, steps**2
     if event["marginal"] and event["cell"] is None:
         k = event.get("overlap", 1)

@@ -95,7 +95,10 @@ def write(made: "Reported", draft: Path, format: str) -> None:
     from openprior.report import render
 
     _write_rows(made.synthetic, draft, format)
-    write_answers(made.model, made.schema, made.workload, draft / "answers.parquet")
+    write_answers(made.model, made.schema, made.measurements, made.workload, draft / "answers.parquet")
+    made.measurements.save(draft / "measurements.parquet", made.schema)
+    if made.public is not None:
+        (draft / "public.json").write_text(json.dumps(made.public.to_dict()), encoding="utf-8")
     (draft / "model").mkdir()
     made.model.save(draft / "model")
     made.schema.save(draft / "schema.toml")
@@ -132,7 +135,9 @@ def read(folder: Path) -> dict[str, Any]:
     """What `write` wrote, by name; a ReleaseError if anything is missing, altered or does not belong together."""
     from openprior.certificate import Certificate
     from openprior.data.schema import Schema
+    from openprior.measurements import Measurements
     from openprior.models.base import load_model
+    from openprior.view import View
     from openprior.workload import Workload
 
     if not (folder / "certificate.json").is_file():
@@ -144,6 +149,13 @@ def read(folder: Path) -> dict[str, Any]:
         work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
         synthetic = _read_rows(folder, schema)
         model = load_model(folder / "model")
+        measurements = Measurements.load(folder / "measurements.parquet", schema.full_domain)
+        beside = folder / "public.json"
+        public = (
+            View.from_dict(json.loads(beside.read_text(encoding="utf-8")), schema)
+            if beside.exists()
+            else None
+        )
         if certificate.schema_hash != schema.hash or model.domain != schema.domain:
             raise ReleaseError("its certificate, its schema and its model do not belong together")
         if tuple(synthetic.column_names) != schema.names:
@@ -160,4 +172,6 @@ def read(folder: Path) -> dict[str, Any]:
         "certificate": certificate,
         "schema": schema,
         "workload": work,
+        "measurements": measurements,
+        "public": public,
     }

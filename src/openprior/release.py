@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from openprior.certificate import Certificate
     from openprior.data.encode import Table
     from openprior.data.schema import Schema
+    from openprior.measurements import Measurements
     from openprior.mechanisms.base import Mechanism, Progress
     from openprior.models.base import Model
     from openprior.privacy.ledger import Ledger
     from openprior.privacy.units import Relation, Unit
+    from openprior.view import View
     from openprior.workload import Workload, WorkloadPlan
 
 __all__ = ["Release", "open_release", "release"]
@@ -43,6 +45,8 @@ class Release:
         certificate: "Certificate",
         schema: "Schema",
         workload: "Workload",
+        measurements: "Measurements",
+        public: "View | None" = None,
     ) -> None:
         self.synthetic = synthetic
         """Synthetic rows with the original labels and types."""
@@ -52,12 +56,16 @@ class Release:
         """The proof of what it cost."""
         self.schema = schema
         self.workload = workload
+        self.measurements = measurements
+        """Every noisy number that was measured."""
+        self.public = public
+        """What the public table says beside them, if there was one."""
 
     def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, a row a cell, with labels and, where they can be had, 95 % intervals."""
+        """The estimated counts of a marginal, a row a cell, with labels, and 95 % intervals where they can be had."""
         from openprior.answers import labelled
 
-        return labelled(self.model, self.schema, columns)
+        return labelled(self.model, self.schema, self.measurements, columns)
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
         """Write the release folder, whole or not at all."""
@@ -107,13 +115,15 @@ def release(
     from openprior.certificate import certify
     from openprior.data.encode import Encoder, encode_table
     from openprior.data.source import open_source
+    from openprior.measurements import Measurements
     from openprior.mechanisms.tilt import Tilt
     from openprior.privacy.curator import Curator
-    from openprior.privacy.run import Budget, open_run
+    from openprior.privacy.run import Budget, budget_rho, open_run
     from openprior.privacy.units import Unit
     from openprior.privacy.vault import Vault
+    from openprior.view import view_of
 
-    rho = _rho(epsilon, delta)
+    rho = budget_rho(epsilon, delta)
     if format not in ("parquet", "csv"):
         raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
     chosen: Mechanism = mechanism or Tilt()
@@ -167,6 +177,8 @@ def release(
             ),
             schema=schema,
             workload=work,
+            measurements=Measurements.of(schema.full_domain, account.measurements),
+            public=None if public_table is None else view_of(public_table, made[1], schema),
         )
         if target is not None:
             with appearing(target) as draft:
@@ -182,20 +194,6 @@ def open_release(path: str | Path) -> Release:
 
 
 # Before the budget is touched.
-
-
-def _rho(epsilon: float, delta: float) -> float:
-    """The budget in ρ; refuses what doubles cannot convert there and back, before anything is spent."""
-    from openprior.privacy.calibrate import epsilon_from_rho, pure_rho, rho_from_epsilon_delta
-
-    if delta == 0:
-        return pure_rho(epsilon)
-    rho = rho_from_epsilon_delta(epsilon, delta)
-    if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
-        raise OptionError(
-            f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
-        )
-    return rho
 
 
 def _schema(schema: "Schema | None", public: Any) -> "Schema":

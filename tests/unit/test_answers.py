@@ -8,6 +8,7 @@ from pyarrow import parquet
 
 import openprior as op
 from openprior.answers import labelled, write_answers
+from openprior.measurements import Measured, Measurements
 from openprior.models.support import SupportModel
 from tests.conftest import random_table
 
@@ -15,6 +16,7 @@ SIZES = {"estimate": 3, "b": 2, "low": 4}
 SCHEMA = op.Schema.from_sizes(SIZES)
 ROWS, COUNTS = random_table(SIZES, 90, 1).unique()
 MODEL = SupportModel(ROWS, COUNTS.astype(float), 90.0)
+NOTHING = Measurements(SCHEMA.full_domain, [])
 
 
 def by_hand(table: pa.Table, names: list[str]) -> None:
@@ -28,18 +30,19 @@ def by_hand(table: pa.Table, names: list[str]) -> None:
 
 
 def test_columns_come_as_asked_and_clashing_names_are_kept_apart() -> None:
-    table = labelled(MODEL, SCHEMA, ["low", "estimate"])
-    shown = ["low (column)", "estimate (column)", "estimate", "standard_error", "low", "high"]
+    table = labelled(MODEL, SCHEMA, NOTHING, ["low", "estimate"])
+    shown = ["low (column)", "estimate (column)", "estimate", "standard_error", "low", "high", "basis"]
     assert table.column_names == shown
     assert table.num_rows == 12
     by_hand(table, [("low", "low (column)"), ("estimate", "estimate (column)")])
-    by_hand(labelled(MODEL, SCHEMA, ["b"]), [("b", "b")])
+    by_hand(labelled(MODEL, SCHEMA, NOTHING, ["b"]), [("b", "b")])
     assert table["standard_error"].null_count == 12
+    assert set(table["basis"].to_pylist()) == {"none"}
 
 
 def test_the_file_has_labels_in_the_order_of_its_cells(tmp_path: Path) -> None:
     work = op.all_marginals(2).on(SCHEMA.domain)
-    write_answers(MODEL, SCHEMA, work, tmp_path / "answers.parquet")
+    write_answers(MODEL, SCHEMA, NOTHING, work, tmp_path / "answers.parquet")
     table = parquet.read_table(tmp_path / "answers.parquet")
     assert table.num_rows == work.cells
     for row in table.to_pylist():
@@ -48,3 +51,35 @@ def test_the_file_has_labels_in_the_order_of_its_cells(tmp_path: Path) -> None:
         assert row["cell"] == np.ravel_multi_index(codes, [SIZES[n] for n in names])
         marginal = tuple(names)
         np.testing.assert_allclose(row["estimate"], MODEL.answers([marginal])[marginal][row["cell"]])
+
+
+def test_what_was_measured_has_intervals_and_the_rest_says_why_not() -> None:
+    values = np.arange(6, dtype=float) * 10
+    known = Measurements(
+        SCHEMA.full_domain,
+        [
+            Measured(("estimate", "b"), values, 2.0, "gaussian"),
+            Measured((), np.array([7.0]), 1.0, "gaussian", {"low": 3}),
+        ],
+    )
+    # The measured values by hand: sums of two cells for the first column, one cell for "low".
+    table = labelled(MODEL, SCHEMA, known, ["estimate"])
+    assert set(table["basis"].to_pylist()) == {"measured"}
+    np.testing.assert_allclose(table["standard_error"], np.sqrt(8))
+    reach = 1.959964 * np.sqrt(8) + 0.5
+    counts = MODEL.answers([("estimate",)])[("estimate",)]
+    np.testing.assert_allclose(
+        table["low"], np.minimum(np.maximum([10 - reach, 50 - reach, 90 - reach], 0), counts), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        table["high"], np.maximum([10 + reach, 50 + reach, 90 + reach], counts), rtol=1e-6
+    )
+    low = labelled(MODEL, SCHEMA, known, ["low"])
+    assert low["basis"].to_pylist() == ["none"] * 3 + ["measured"]
+    assert low["low"].to_pylist()[:3] == [None] * 3
+    pair = labelled(MODEL, SCHEMA, known, ["low", "estimate"])
+    assert set(pair["basis"].to_pylist()) == {"none"}
+    flipped = labelled(MODEL, SCHEMA, known, ["b", "estimate"])
+    straight = labelled(MODEL, SCHEMA, known, ["estimate", "b"])
+    by_label = {(r["estimate (column)"], r["b"]): r["high"] for r in straight.to_pylist()}
+    assert all(by_label[r["estimate (column)"], r["b"]] == r["high"] for r in flipped.to_pylist())

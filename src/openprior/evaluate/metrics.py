@@ -17,10 +17,18 @@ from openprior.data.schema import Schema
 from openprior.errors import OptionError, ReleaseError
 from openprior.release import Release, open_release
 from openprior.report import render
-from openprior.view import counted
+from openprior.view import counted, view_of
 from openprior.workload import Marginal, Workload, all_marginals
 
-__all__ = ["Evaluation", "compare", "errors_of", "write_report", "write_text"]
+__all__ = [
+    "Evaluation",
+    "compare",
+    "errors_of",
+    "released_shares",
+    "wanted_workload",
+    "write_report",
+    "write_text",
+]
 
 NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
 
@@ -38,6 +46,15 @@ class Evaluation:
     notice: str = NOTICE
 
     @property
+    def per_column(self) -> dict[str, float]:
+        """The mean L1 error of the marginals that have a column in them."""
+        found: dict[str, list[float]] = {}
+        for marginal, error in self.per_marginal.items():
+            for name in marginal:
+                found.setdefault(name, []).append(error)
+        return {name: float(np.mean(errors)) for name, errors in found.items()}
+
+    @property
     def worst(self) -> list[tuple[Marginal, float]]:
         """The marginals by L1 error, largest first."""
         return sorted(self.per_marginal.items(), key=lambda item: -item[1])
@@ -45,8 +62,6 @@ class Evaluation:
 
 def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schema | None) -> Evaluation:
     """See `openprior.evaluate`."""
-    if of not in ("synthetic", "answers"):
-        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
         release = open_release(release)
     made = release if isinstance(release, Release) else None
@@ -54,16 +69,29 @@ def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schem
         raise OptionError("plain rows have no model; use of='synthetic'")
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     schema = schema or (made.schema if made else Schema.draft(release))
-    plan: Any = workload or (made.workload if made else all_marginals(3))
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = wanted_workload(workload, schema, made)
     truth, _ = counted(private, schema, work.marginals, private=True)
+    return errors_of(work, truth, released_shares(release, schema, work, of), of)
+
+
+def wanted_workload(workload: Any, schema: Schema, made: Release | None) -> Workload:
+    """The workload to judge by: the one given, the release's own, or all three-way marginals."""
+    plan: Any = workload or (made.workload if made else all_marginals(3))
+    return (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+
+
+def released_shares(
+    release: Any, schema: Schema, work: Workload, of: str
+) -> dict[Marginal, NDArray[np.float64]]:
+    """What was released about each marginal, summing to 1: by the rows, or by the model's answers."""
+    if of not in ("synthetic", "answers"):
+        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     if of == "answers":
-        assert made is not None
-        guess = {m: np.asarray(v) for m, v in made.model.answers(work.marginals).items()}
+        found = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
-        rows, _ = counted(made.synthetic if made else release, schema, work.marginals, private=False)
-        guess = {m: v.astype(np.float64) for m, v in rows.items()}
-    return errors_of(work, truth, guess, of)
+        rows = release.synthetic if isinstance(release, Release) else release
+        found = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
+    return {m: v / v.sum() for m, v in found.items()}
 
 
 def errors_of(
@@ -93,12 +121,18 @@ def errors_of(
     )
 
 
-def write_report(release: Release, found: Evaluation, private: Any, path: Path) -> None:
-    """A report with the private table's own one-way figures beside the released ones. NOT PRIVATE."""
-    names = release.schema.domain.attributes
-    counted, rows = counted(private, release.schema, [(a,) for a in names], private=True)
-    shares = {name: counts / rows for (name,), counts in counted.items()}
-    write_text(path, render(release, found, shares))
+def write_report(
+    release: Release,
+    found: Evaluation,
+    private: Any,
+    path: Path,
+    *,
+    quality: Any = None,
+    estimate: Any = None,
+) -> None:
+    """A report with the private table's own figures beside the released ones. NOT PRIVATE."""
+    truth = view_of(private, release.synthetic, release.schema, private=True)
+    write_text(path, render(release, found, truth=truth, quality=quality, estimate=estimate))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 
 from openprior.counting.local import count_table
-from openprior.data.encode import Encoder, encode_table
+from openprior.data.encode import encode_table
 from openprior.data.schema import Schema
 from openprior.data.source import open_source
 from openprior.errors import OptionError
-from openprior.privacy.calibrate import rho_from_epsilon_delta
-from openprior.privacy.curator import Curator
+from openprior.inquiry import inquire
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.mixture import best_mixture
-from openprior.privacy.run import Budget, open_run
-from openprior.privacy.units import Unit
-from openprior.privacy.vault import Vault
 from openprior.workload import Workload, all_marginals
 
 __all__ = ["MixtureError", "best_mixture_error"]
@@ -68,15 +64,21 @@ def best_mixture_error(
         raise OptionError(
             "the private best mixture error needs epsilon and delta; give both, or neither for the exact one"
         )
-    rho = rho_from_epsilon_delta(epsilon, delta)
-    details = {"mechanism": "best mixture", "schema": schema.hash}
-    budget = Budget(name=dataset or source.name, epsilon=epsilon, delta=delta, rho=rho, details=details)
-    unit = Unit(rows_per_person=schema.max_rows_per_person if schema.person_id else 1)
-    encoder = Encoder(schema, source, private=True)
-    with open_run(ledger, budget, seed=seed) as (account, _, drawn):
-        curator = Curator(Vault(encoder), unit=unit, noise=drawn, account=account)
-        measured = curator.measure_best_mixture(rows, work.marginals, rho, noise=noise)
-    return MixtureError(float(measured.values[0]), None, measured.sigma, drawn.is_private)
+    with inquire(
+        source,
+        schema,
+        what="best mixture",
+        epsilon=epsilon,
+        delta=delta,
+        options={"noise": noise},
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    ) as asked:
+        measured = asked.curator.measure_best_mixture(
+            rows, work.marginals, asked.curator.remaining, noise=noise
+        )
+    return MixtureError(float(measured.values[0]), None, measured.sigma, asked.proof.is_private)
 
 
 def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:

@@ -17,6 +17,7 @@ from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.journal import Journal, NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.measurement import Measurement
 
 __all__ = ["Account", "Event", "PartPurse", "Purse"]
 
@@ -47,6 +48,8 @@ class Account:
         """In ρ; in ε if pure."""
         self._charged = Fraction(0)
         self.events: list[Event] = []
+        self.measurements: list[Measurement] = []
+        """Every marginal, cell and query that was measured: what was released of the counts themselves."""
         self.remarks: list[str] = []
         self._partitions = 0
         self.lock = threading.RLock()

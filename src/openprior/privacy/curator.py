@@ -10,7 +10,6 @@ outcomes as long as the running sum never passes ρ, and the ledger refuses what
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, sqrt
 from typing import NoReturn, TypeVar
@@ -30,9 +29,10 @@ from openprior.privacy.calibrate import (
     pure_epsilon,
 )
 from openprior.privacy.journal import Outcome
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.mixture import MIXTURE_GRID, best_mixture, mixture_steps
 from openprior.privacy.noise import Noise
-from openprior.privacy.scores import CellScores, Scores, levels
+from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels, score_steps
 from openprior.privacy.selection import exponential, permute_and_flip
 from openprior.privacy.units import Unit
 from openprior.privacy.vault import PartVault, Vault
@@ -43,19 +43,6 @@ __all__ = ["Curator", "Event", "Measurement"]
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """What a measurement gives: noisy counts, and the standard deviation of their noise."""
-
-    marginal: Marginal
-    values: NDArray[np.float64]
-    sigma: float
-    rho: float
-    noise: str
-    cell: int | None = None
-    """The one cell that was measured, or None for all cells of the marginal."""
 
 
 class Curator:
@@ -330,6 +317,36 @@ class Curator:
         scale = grid * self.n
         return Measurement((), raw.values / scale, raw.sigma / scale, raw.rho, raw.noise)
 
+    def measure_score(
+        self, scores: L1Score | SumScore | CellScores, rho: float, *, noise: str = "laplace"
+    ) -> Measurement:
+        """A score itself, in rows, with noise: a distance from references; the largest of them for single cells.
+
+        Proof: the level has the derived sensitivity exactly, in whole steps (scores.py). The largest of several levels
+        moves by no more than the one that moves most. ∎
+        """
+        if self.__unit.partitioned:
+            raise PrivacyError("a score is measured on the whole table; use the curator that was partitioned")
+        scores.check(self.domain if isinstance(scores, CellScores) else self.full_domain)
+        over_cells = isinstance(scores, CellScores)
+        steps = score_steps(self.__unit, over_cells=over_cells)
+        candidates: Scores = scores if isinstance(scores, CellScores) else [scores]
+        rows_a_step = float(scores.sensitivity(self.__unit)) / steps
+        if not rows_a_step > 0:
+            raise PrivacyError("a score of weight 0 measures nothing; give it a positive weight")
+        raw = self.__measure(
+            (),
+            None,
+            rho,
+            noise,
+            l1=steps,
+            l2_squared=steps**2,
+            read=lambda: levels(candidates, self.__vault, self.__unit).values.max(keepdims=True),
+            kind="score ",
+            details={"scores": "cells" if over_cells else "l1"},
+        )
+        return Measurement((), raw.values * rows_a_step, raw.sigma * rows_a_step, raw.rho, raw.noise)
+
     def partition(
         self, keys: Iterable[str], *, rho: float | None = None
     ) -> Mapping[tuple[int, ...], "Curator"]:
@@ -411,7 +428,19 @@ class Curator:
         )
         values = outcome["values"]
         assert isinstance(values, np.ndarray)
-        return Measurement(marginal, values.astype(np.float64), sigma, rho, noise, cell)
+        made = Measurement(
+            marginal,
+            values.astype(np.float64),
+            sigma,
+            rho,
+            noise,
+            cell,
+            self.__vault.codes,
+            str(details.get("queries", "")),
+        )
+        if not kind:
+            self.__purse.account.measurements.append(made)
+        return made
 
     def __repr__(self) -> str:
         return f"<Curator of {len(self.domain)} columns; its data are private>"

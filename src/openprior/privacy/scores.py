@@ -25,13 +25,15 @@ from openprior.errors import PrivacyError
 from openprior.privacy.units import Unit
 from openprior.workload import Marginal
 
-__all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "levels"]
+__all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "levels", "score_steps"]
 
 _GRID = 1 << 10
 """References are rounded to 1/1024 of a row."""
 _LEVELS = 1 << 10
 """Levels a sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
 partition, where one person's rows may touch many parts, it stays far below what spreading them saves."""
+_QUARTERS = 4
+"""Levels a row of single cells."""
 _FAR = 1 << 61
 """Levels are cut here (a cut cannot move a level further than it moved), so that differences fit 64 bits."""
 
@@ -162,19 +164,25 @@ class CellScores:
 Scores = Sequence[L1Score | SumScore] | CellScores
 
 
+def score_steps(unit: Unit, *, over_cells: bool) -> int:
+    """The sensitivity of a level, whatever the scores: levels are cut to it."""
+    return _QUARTERS * unit.cell if over_cells else _LEVELS * unit.rows_per_person
+
+
 def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     """Integer levels of all candidates and their common sensitivity."""
     if isinstance(scores, CellScores):
         # |4x_c − rint(4·answer_c)|: quarters of a row, exactly.
-        quarters = np.rint(scores.answers * 4).astype(np.int64) - 4 * vault.gather(scores.cells, scores.only)
-        return Levels(np.abs(quarters), 4 * unit.cell)
+        quarters = np.rint(scores.answers * _QUARTERS).astype(np.int64)
+        quarters -= _QUARTERS * vault.gather(scores.cells, scores.only)
+        return Levels(np.abs(quarters), score_steps(unit, over_cells=True))
     if len(scores) == 0:
         raise PrivacyError("a selection needs at least one candidate")
     largest = max(s.sensitivity(unit) for s in scores)
     if largest <= 0:
         raise PrivacyError("all candidates have weight 0; give at least one a positive weight")
     counts = vault.counts({m for s in scores for m in s.marginals})
-    steps = _LEVELS * unit.rows_per_person
+    steps = score_steps(unit, over_cells=False)
     values = [s.evaluate(counts) * steps / largest for s in scores]
     whole = [max(-_FAR, min(v.numerator // v.denominator, _FAR)) for v in values]
     return Levels(np.array(whole, dtype=np.int64), steps)

@@ -36,6 +36,8 @@ class Vault:
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
         self._gathered = _Gathered()
+        self.codes: Mapping[str, int] = {}
+        """The keys' codes that all rows have: none, as this is the whole table."""
         self.domain: Domain = encoder.schema.domain
         self.full_domain: Domain = encoder.domain
         """The columns, and the levels above them."""
@@ -84,7 +86,9 @@ class PartVault:
     """The rows with given codes in the key columns."""
 
     def __init__(self, whole: "Vault | PartVault", keys: Marginal, codes: tuple[int, ...]) -> None:
-        self._whole, self._keys, self._codes = whole, keys, dict(zip(keys, codes, strict=True))
+        self._whole, self._keys = whole, keys
+        self.codes: Mapping[str, int] = dict(zip(keys, codes, strict=True))
+        """The keys' codes that all rows have."""
         self._gathered = _Gathered()
         gone = set(keys)
         self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in gone})
@@ -123,7 +127,7 @@ class PartVault:
 
     def _slice(self, counts: Counts, marginal: Marginal) -> Counts:
         shape = [self._whole.full_domain[a] for a in marginal]
-        index = tuple(self._codes.get(a, slice(None)) for a in marginal)
+        index = tuple(self.codes.get(a, slice(None)) for a in marginal)
         part = counts.reshape(shape)[index]
         return np.ascontiguousarray(part).reshape(math.prod(part.shape))
 

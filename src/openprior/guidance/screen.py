@@ -1,0 +1,214 @@
+"""Which of several public tables is closest to the private one, for a small ε that is charged like any other.
+
+Two ways to tell. By *distance*: the mean L1 distance (0 to 2) between the shares of a public table and the private
+one's over all one-way (or k-way) marginals; one person moves it by 2Δ/n. It says how wrong the table is as it stands.
+By *mixture*: the best mixture error, the largest error that is left when the public rows are reweighted as well as
+can be; one person moves it by Δ/n. It says what reweighting can still repair, so a table with the right rows in the
+wrong proportions does well. The candidates share ε in equal parts.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openprior.certificate import Certificate
+from openprior.counting.local import count_table
+from openprior.data.encode import Table, encode_table
+from openprior.data.schema import Schema
+from openprior.data.source import open_source
+from openprior.errors import OptionError
+from openprior.evaluate.private import reach95
+from openprior.inquiry import inquire
+from openprior.privacy.curator import Curator
+from openprior.privacy.ledger import Ledger
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.scores import L1Score, SumScore
+from openprior.workload import Workload, all_marginals
+
+__all__ = ["Screened", "Screening", "screen"]
+
+BY = ("distance", "mixture")
+
+
+@dataclass(frozen=True)
+class Screened:
+    """One public table."""
+
+    name: str
+    rows: int
+    error: float
+    """With noise: its distance, or its best mixture error."""
+    low: float
+    high: float
+    """95 % interval of the true one."""
+    by_chance: float | None
+    """The distance that a sample of so many rows from the very same population would have; None for mixtures."""
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Screening:
+    """All candidates, the best first."""
+
+    ranked: tuple[Screened, ...]
+    by: str
+    certificate: Certificate
+
+    @property
+    def best(self) -> Screened:
+        """The first."""
+        return self.ranked[0]
+
+    @property
+    def verdict(self) -> str:
+        """In words: which one, and how sure that is."""
+        if len(self.ranked) == 1:
+            return f"{self.best.name}: {self.best.verdict}"
+        close = [s.name for s in self.ranked[1:] if s.low <= self.best.high]
+        if not close:
+            return f"Take {self.best.name}: {self.best.verdict}"
+        return (
+            f"{self.best.name} comes out best, but at this ε it cannot be told apart from {', '.join(close)}; "
+            f"prefer the larger or newer of them. {self.best.name}: {self.best.verdict}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        c = self.certificate
+        return {
+            "by": self.by,
+            "ranked": [vars(s) for s in self.ranked],
+            "verdict": self.verdict,
+            "epsilon": c.epsilon,
+            "delta": c.delta,
+            "noise": c.noise,
+            "statement": c.statement,
+        }
+
+
+def screen(
+    private: Any,
+    candidates: Mapping[str, Any] | Sequence[Any],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    schema: Schema | None = None,
+    by: str = "distance",
+    marginals: int = 1,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    seed: int | None = None,
+) -> Screening:
+    """Rank public tables by how close they are to the private one, for (ε, δ) in all.
+
+    candidates   public tables by name, or a list of paths or tables
+    schema       what the columns are; drafted from the first candidate if not given
+    by           "distance" of the table as it stands, or "mixture": what reweighting its rows cannot repair
+    marginals    compare all marginals of so many columns
+    ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
+    seed         given: repeatable noise for an experiment, NOT PRIVATE
+    """
+    if by not in BY:
+        raise OptionError(f"by '{by}' is unknown; use 'distance' or 'mixture'")
+    tables = _encoded(candidates, schema)
+    schema = tables.schema
+    work = all_marginals(marginals).on(schema.domain)
+    with inquire(
+        private,
+        schema,
+        what="screening",
+        epsilon=epsilon,
+        delta=delta,
+        options={"by": by, "marginals": marginals, "candidates": len(tables.rows)},
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    ) as asked:
+        curator, n = asked.curator, asked.curator.n
+        curator.announce(work.marginals)
+        found = []
+        for (name, table), share in zip(
+            tables.rows.items(), curator.shares([1.0] * len(tables.rows)), strict=True
+        ):
+            measured = _ask(curator, table, work, by, min(share, curator.remaining))
+            scale = float(n) if by == "distance" else 1.0
+            found.append(_judged(name, table, measured, scale, by, work, n))
+    return Screening(tuple(sorted(found, key=lambda s: s.error)), by, asked.proof)
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    schema: Schema
+    rows: dict[str, Table]
+
+
+def _encoded(candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None) -> _Candidates:
+    """The public tables as codes, by name."""
+    sources = (
+        {str(name): open_source(data) for name, data in candidates.items()}
+        if isinstance(candidates, Mapping)
+        else _named([open_source(data) for data in candidates])
+    )
+    if not sources:
+        raise OptionError("there is no public table to screen; give at least one")
+    schema = schema or Schema.draft(next(iter(sources.values())))
+    return _Candidates(schema, {name: encode_table(source, schema) for name, source in sources.items()})
+
+
+def _named(sources: list[Any]) -> dict[str, Any]:
+    """By their own names; numbered where two have the same."""
+    names = [s.name for s in sources]
+    return {
+        name if names.count(name) == 1 else f"{name} {i + 1}": source
+        for i, (name, source) in enumerate(zip(names, sources, strict=True))
+    }
+
+
+def _ask(curator: Curator, table: Table, work: Workload, by: str, rho: float) -> Measurement:
+    """Its error, in rows for a distance and as a share for a mixture."""
+    noise = "laplace" if curator.is_pure else "gaussian"
+    if by == "mixture":
+        return curator.measure_best_mixture(table.unique()[0], work.marginals, rho, noise=noise)
+    counts, weight = count_table(table, work.marginals), 1 / len(work)
+    scale = curator.n / table.n
+    scaled = {m: np.asarray(c * scale, dtype=np.float64) for m, c in counts.items()}
+    parts = tuple(L1Score(m, ((1.0, scaled[m]),), weight=weight) for m in work.marginals)
+    return curator.measure_score(SumScore(parts), rho, noise=noise)
+
+
+def _judged(
+    name: str, table: Table, measured: Measurement, scale: float, by: str, work: Workload, n: int
+) -> Screened:
+    error, reach = float(measured.values[0]) / scale, reach95(measured) / scale
+    most = 2.0 if by == "distance" else 1.0
+    low, high = (min(max(v, 0.0), most) for v in (error - reach, error + reach))
+    chance = _by_chance(table, work, n) if by == "distance" else None
+    return Screened(name, table.n, error, low, high, chance, _words(by, error, reach, chance))
+
+
+def _by_chance(table: Table, work: Workload, n: int) -> float:
+    """The expected distance of two samples of n and m rows from one population with the public table's shares.
+
+    A share's difference is about normal with variance p(1 − p)(1/n + 1/m), so its mean size is √(2/π) of the root.
+    """
+    spread = math.sqrt(2 / math.pi * (1 / n + 1 / table.n))
+    shares = (c / table.n for c in count_table(table, work.marginals).values())
+    return float(np.mean([np.sqrt(p * (1 - p)).sum() for p in shares])) * spread
+
+
+def _words(by: str, error: float, reach: float, chance: float | None) -> str:
+    """What the number means for a release."""
+    if reach > 0.2:
+        return "the noise at this ε hides the answer; raise ε"
+    if chance is not None and error <= 1.5 * chance + reach:
+        return "as close as another sample of the same population: use it, with any method"
+    near, related = (0.05, 0.25) if by == "distance" else (0.01, 0.05)
+    if error <= near:
+        return "close: use it"
+    if error <= related:
+        return "related but shifted: use it with tilt, which overrules it where it is wrong"
+    return "far: only tilt or jam-pgm should see it, and it may not help"
