@@ -8,9 +8,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# These three are functions and would be hidden by the sub-package or module of the same name if that were imported
+# These are functions and would be hidden by the sub-package or module of the same name if that were imported
 # later; importing them here, light as they are, settles it.
-from openprior.evaluate import evaluate, evaluate_groups
+from openprior.evaluate import estimate_error, evaluate, evaluate_groups, evaluate_quality
 from openprior.mechanisms import mechanisms
 from openprior.release import Release, open_release, release
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from openprior.data.schema import Schema
     from openprior.errors import OpenPriorError
     from openprior.guidance.mixture import best_mixture_error
+    from openprior.guidance.plan import plan
+    from openprior.guidance.screen import screen
+    from openprior.guidance.tune import tune
     from openprior.mechanisms.aim import Aim
     from openprior.mechanisms.hierarchy import Hierarchy
     from openprior.mechanisms.ide import Ide
@@ -51,13 +54,18 @@ __all__ = [
     "Workload",
     "all_marginals",
     "best_mixture_error",
+    "estimate_error",
     "evaluate",
     "evaluate_groups",
+    "evaluate_quality",
     "mechanisms",
     "open_release",
+    "plan",
     "random_marginals",
     "release",
+    "screen",
     "target_marginals",
+    "tune",
 ]
 
 # The rest is imported when it is first used, so that `import openprior` stays fast.
@@ -78,8 +86,11 @@ _HOMES = {
     "Workload": "workload",
     "all_marginals": "workload",
     "best_mixture_error": "guidance.mixture",
+    "plan": "guidance.plan",
     "random_marginals": "workload",
+    "screen": "guidance.screen",
     "target_marginals": "workload",
+    "tune": "guidance.tune",
 }
 
 

@@ -3,7 +3,7 @@
 `estimate` is the model's. `basis` says what the other numbers rest on:
 
 - "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (measurements.py).
-  An interval that misses the estimate is stretched to it, which can only help coverage.
+  A model shrinks noise, so its estimate may lie outside the interval; about one in twenty does if it is right.
 - "model": no measurement tells this cell. The standard error is the model's own (its `standard_errors`), which
   supposes that it is as far off here as where it was measured. That may be wrong, so there is no interval.
 - "none": nothing can be said.
@@ -147,8 +147,8 @@ def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _F
     return (
         estimate,
         np.where(is_known, known.standard_error, error),
-        np.minimum(known.low, estimate),
-        np.maximum(known.high, estimate),
+        known.low,
+        known.high,
         np.where(is_known, np.int8(2), basis),
     )
 

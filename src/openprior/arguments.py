@@ -1,11 +1,12 @@
 """What words on the command line mean: workloads, mechanisms and their options, tables."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 from openprior.errors import OptionError
 
-__all__ = ["mechanism", "table", "workload"]
+__all__ = ["grid", "mechanism", "table", "workload"]
 
 
 def workload(text: str) -> Any:
@@ -57,6 +58,19 @@ def mechanism(name: str, options: list[str]) -> Any:
             raise OptionError(f"option '{key}' has no value; write -O {key}=VALUE")
         values[key] = _value(str(fields[key].type), key, value)
     return known[name](**values)
+
+
+def grid(texts: list[str]) -> list[Any]:
+    """Mechanisms to compare: 'tilt', or every combination of 'tilt:rounds=12|48,alpha=0.7|0.8'."""
+    found = []
+    for text in texts:
+        name, _, rest = text.partition(":")
+        pairs = [part.partition("=") for part in rest.split(",") if part]
+        choices = [
+            [f"{key.strip()}{sign}{value}" for value in values.split("|")] for key, sign, values in pairs
+        ]
+        found += [mechanism(name.strip(), list(options)) for options in itertools.product(*choices)]
+    return found
 
 
 def _value(kind: str, key: str, text: str) -> Any:

@@ -4,16 +4,17 @@ import contextlib
 import json
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import typer
+from rich.markup import escape
 
 from openprior.errors import OpenPriorWarning
 
-__all__ = ["one_line", "print_json", "progress", "show_bug", "show_warning", "stoppable"]
+__all__ = ["one_line", "print_json", "print_table", "progress", "show_bug", "show_warning", "stoppable"]
 
 
 def one_line(text: str) -> str:
@@ -41,6 +42,21 @@ def show_bug(kind: type[BaseException], error: BaseException, where: TracebackTy
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=str))
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout: the first column to the left, numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, heading in enumerate(headings):
+        shown = [row[i] for row in rows]
+        numbers = all(not text or text[0] in "0123456789-<>~" for text in shown)
+        table.add_column(heading, justify="right" if i and numbers else "left")
+    for row in rows:
+        table.add_row(*(escape(text) for text in row))
+    Console().print(table)
 
 
 @contextlib.contextmanager

@@ -67,13 +67,8 @@ def test_what_was_measured_has_intervals_and_the_rest_says_why_not() -> None:
     assert set(table["basis"].to_pylist()) == {"measured"}
     np.testing.assert_allclose(table["standard_error"], np.sqrt(8))
     reach = 1.959964 * np.sqrt(8) + 0.5
-    counts = MODEL.answers([("estimate",)])[("estimate",)]
-    np.testing.assert_allclose(
-        table["low"], np.minimum(np.maximum([10 - reach, 50 - reach, 90 - reach], 0), counts), rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        table["high"], np.maximum([10 + reach, 50 + reach, 90 + reach], counts), rtol=1e-6
-    )
+    np.testing.assert_allclose(table["low"], np.maximum([10 - reach, 50 - reach, 90 - reach], 0), rtol=1e-6)
+    np.testing.assert_allclose(table["high"], [10 + reach, 50 + reach, 90 + reach], rtol=1e-6)
     low = labelled(MODEL, SCHEMA, known, ["low"])
     assert low["basis"].to_pylist() == ["none"] * 3 + ["measured"]
     assert low["low"].to_pylist()[:3] == [None] * 3

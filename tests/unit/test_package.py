@@ -25,13 +25,18 @@ PUBLIC = {
     "Workload",
     "all_marginals",
     "best_mixture_error",
+    "estimate_error",
     "evaluate",
     "evaluate_groups",
+    "evaluate_quality",
     "mechanisms",
     "open_release",
+    "plan",
     "random_marginals",
     "release",
+    "screen",
     "target_marginals",
+    "tune",
 }
 
 

@@ -10,19 +10,17 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
-from openprior.data.encode import Table, encode_table
+from openprior.data.encode import Table
 from openprior.data.schema import Schema
 from openprior.errors import OptionError
 from openprior.evaluate.heat import heat_map
-from openprior.evaluate.metrics import NOTICE
-from openprior.release import Release, open_release
+from openprior.evaluate.metrics import NOTICE, tables_of
 from openprior.workload import Marginal, canonical
 
 __all__ = ["GroupErrors", "compare_groups"]
@@ -79,15 +77,8 @@ def compare_groups(
     penalty: int = 250,
 ) -> GroupErrors:
     """See `openprior.evaluate_groups`."""
-    if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
-        release = open_release(release)
-    if schema is None and not isinstance(release, Release):
-        raise OptionError("plain rows come without a schema; give schema=")
-    schema = schema or release.schema
+    guess, truth, schema = tables_of(release, private, schema)
     names = canonical(tuple(keys), schema.domain)
-    truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
-    rows = release.synthetic if isinstance(release, Release) else release
-    guess = rows if isinstance(rows, Table) else encode_table(rows, schema)
     others = [a for a in schema.domain if a not in names]
     if not others:
         raise OptionError("the keys are all columns there are; leave some to compare")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.data.encode import Table, encode_table
 from openprior.data.schema import Schema
 from openprior.errors import OptionError, ReleaseError
 from openprior.release import Release, open_release
@@ -92,6 +93,18 @@ def released_shares(
         rows = release.synthetic if isinstance(release, Release) else release
         found = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
     return {m: v / v.sum() for m, v in found.items()}
+
+
+def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
+    """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
+    if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
+        release = open_release(release)
+    if schema is None and not isinstance(release, Release):
+        raise OptionError("plain rows come without a schema; give schema=")
+    schema = schema or release.schema
+    truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
+    rows = release.synthetic if isinstance(release, Release) else release
+    return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
 
 
 def errors_of(

@@ -5,6 +5,7 @@ and one person moves it by 2Δ/n at most, however many marginals there are; the 
 So both are had almost for nothing: at ε = 0.01 and 100,000 rows the first is off by about 0.003.
 """
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,15 @@ import numpy as np
 from openprior.certificate import Certificate
 from openprior.counting.plan import Cells
 from openprior.evaluate.metrics import released_shares, wanted_workload
+from openprior.folder import appearing
 from openprior.inquiry import inquire
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.release import Release, open_release
+from openprior.report import render
 
-__all__ = ["ErrorEstimate", "estimate_error", "reach95"]
+__all__ = ["ErrorEstimate", "estimate_error", "reach95", "write_estimate"]
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,15 @@ def estimate_error(
     return ErrorEstimate(
         *_interval(first, n, most=2.0), *_interval(second, n, most=1.0), of=of, certificate=asked.proof
     )
+
+
+def write_estimate(found: ErrorEstimate, made: Release, folder: Path) -> None:
+    """A folder with the estimate, its own certificate, and the release's report with the estimate in it."""
+    with appearing(folder) as draft:
+        text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False)
+        (draft / "estimate.json").write_text(text, encoding="utf-8")
+        (draft / "certificate.json").write_text(found.certificate.to_json(), encoding="utf-8")
+        (draft / "report.html").write_text(render(made, estimate=found), encoding="utf-8")
 
 
 def reach95(measured: Measurement) -> float:

@@ -10,6 +10,7 @@ Conversions round towards more privacy: a ρ obtained from (ε, δ) is never too
 True
 """
 
+import functools
 import math
 
 from openprior.errors import OptionError
@@ -46,19 +47,21 @@ def delta_from_rho(rho: float, epsilon: float) -> float:
     """The smallest δ for which ρ-zCDP implies (ε, δ)-DP by the formula above."""
     if rho <= 0:
         return 0.0
-    # log δ is convex in log(α−1) over the range that matters and any α gives a valid δ, so a coarse-to-fine
-    # search can only err on the safe side.
+    # With u = α−1 the derivative of log δ is (2u+1)ρ − ε + log(u/(1+u)), which rises with u: its zero is the minimum.
+    # Any α gives a valid δ, so a zero that is not quite met can only err on the safe side.
     low, high = math.log(1e-6), math.log(max(1e3, 10 * (epsilon / rho + 1)))
-    best = math.inf
-    for _ in range(12):
-        grid = [low + (high - low) * i / 40 for i in range(41)]
-        values = [_log_delta(1 + math.exp(x), rho, epsilon) for x in grid]
-        i = min(range(41), key=values.__getitem__)
-        best = min(best, values[i])
-        low, high = grid[max(i - 1, 0)], grid[min(i + 1, 40)]
+    for _ in range(60):
+        middle = (low + high) / 2
+        u = math.exp(middle)
+        if (2 * u + 1) * rho - epsilon - math.log1p(1 / u) < 0:
+            low = middle
+        else:
+            high = middle
+    best = min(_log_delta(1 + math.exp(x), rho, epsilon) for x in (low, high))
     return min(1.0, math.exp(min(best, 0.0)))
 
 
+@functools.lru_cache(maxsize=1024)
 def rho_from_epsilon_delta(epsilon: float, delta: float) -> float:
     """The largest ρ for which ρ-zCDP implies (ε, δ)-DP, from below."""
     check_epsilon_delta(epsilon, delta)
@@ -81,6 +84,7 @@ def pure_rho(epsilon: float) -> float:
     return epsilon**2 / 2 * (1 + 2**-30)
 
 
+@functools.lru_cache(maxsize=1024)
 def epsilon_from_rho(rho: float, delta: float) -> float:
     """The smallest ε for which ρ-zCDP implies (ε, δ)-DP, from above."""
     if not 0 < delta < 1:

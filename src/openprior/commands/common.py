@@ -1,0 +1,42 @@
+"""What the commands have in common: options that mean the same everywhere, and checks before long work."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from openprior.errors import LedgerError, OptionError
+
+__all__ = ["Dataset", "Json", "Ledger", "Mechanism", "Out", "Schema", "Seed", "Wait", "check_new", "opened"]
+
+# Paths have readable=False: what cannot be read gets our own line and exit code 1, not Typer's box and 2.
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.", readable=False)]
+Wait = Annotated[float, typer.Option("--ledger-timeout", min=0, help="Seconds to wait for a locked ledger.")]
+Ledger = Annotated[Path | None, typer.Option(help="Budget file kept across releases.", readable=False)]
+Dataset = Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")]
+Seed = Annotated[
+    int | None, typer.Option(help="Repeatable noise for an experiment: the result is NOT PRIVATE.")
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option(help="Schema file; drafted from the public table if absent.", readable=False),
+]
+Mechanism = Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")]
+
+
+def check_new(out: Path) -> None:
+    """Before the work, so that nobody waits for it in vain."""
+    if out.exists():
+        raise OptionError(f"{out} exists; choose another name or remove it")
+    if not out.absolute().parent.is_dir():
+        raise OptionError(f"the folder that should hold {out} does not exist; create it first")
+
+
+def opened(path: Path, timeout: float) -> Any:
+    """A ledger that is there."""
+    from openprior.privacy.ledger import Ledger as Book
+
+    if not path.exists():
+        raise LedgerError(f"there is no ledger {path}; check the name")
+    return Book(path, timeout=timeout)

@@ -1,0 +1,126 @@
+"""The settings that `tune` compares: mechanisms with options, written as a product of choices.
+
+>>> [described(m) for m in grid_of({"tilt": {"rounds": [12, None]}, "public": {}})]
+['tilt, rounds = 12', 'tilt', 'public']
+"""
+
+import dataclasses
+import itertools
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from openprior.errors import OptionError
+from openprior.mechanisms.base import Mechanism, registry
+
+__all__ = ["changed_options", "checked_grid", "default_grid", "described", "grid_of", "options_text"]
+
+
+def grid_of(choices: Mapping[str, Mapping[str, Any]]) -> list[Mechanism]:
+    """Every combination of the options of every method named, without repetition.
+
+    The value of an option is a list of choices, or one choice. None stands for the default of an option that has no
+    None of its own. An empty mapping is the method as it comes.
+    """
+    known = registry()
+    found: list[Mechanism] = []
+    for name, options in choices.items():
+        if name not in known:
+            raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
+        if not isinstance(options, Mapping):
+            raise OptionError(
+                f"the options of {name} are {options!r}; give a mapping such as {{'rounds': [8, 16]}}"
+            )
+        fields = {f.name: f for f in dataclasses.fields(known[name])}
+        for key in options:
+            if key not in fields:
+                has = ", ".join(fields) or "none"
+                raise OptionError(f"option '{key}' is unknown for {name}; it has {has}")
+        lists = [v if isinstance(v, list) else [v] for v in options.values()]
+        for values in itertools.product(*lists):
+            chosen = {k: _default_for_none(fields[k], v) for k, v in zip(options, values, strict=True)}
+            made = _make(name, known[name], chosen)
+            if made not in found:
+                found.append(made)
+    return found
+
+
+def default_grid(*, pure: bool = False) -> list[Mechanism]:
+    """A few settings of the methods that use a public table; with `pure`, of those that promise δ = 0."""
+    if pure:
+        return grid_of({"ide": {"noise": "laplace", "choose": ["published", "expected", "workload"]}})
+    return grid_of(
+        {
+            "tilt": {"rounds": [12, 48]},
+            "pmw-pub": {"rounds": [None, 50]},
+            "ide": {},
+            "jam-pgm": {"rounds": [15]},
+            "public": {},
+        }
+    )
+
+
+def checked_grid(
+    grid: Iterable[Mechanism] | Mapping[str, Mapping[str, Any]] | None, *, pure: bool
+) -> list[Any]:
+    """The settings as a list: as given, as a product, or the default."""
+    if grid is None:
+        return list(default_grid(pure=pure))
+    settings = grid_of(grid) if isinstance(grid, Mapping) else list(grid)
+    if not settings:
+        raise OptionError("the grid is empty; give at least one setting, such as openprior.Tilt(), or None")
+    for i, setting in enumerate(settings):
+        if isinstance(setting, type) or not dataclasses.is_dataclass(setting) or not hasattr(setting, "run"):
+            raise OptionError(
+                f"{setting!r} in the grid is no mechanism; give an instance such as openprior.Tilt()"
+            )
+        if setting in settings[:i]:
+            raise OptionError(f"the grid has {described(setting)} twice; give each setting once")
+    return settings
+
+
+def changed_options(mechanism: Any) -> dict[str, Any]:
+    """The options that differ from their defaults."""
+    values = {f.name: (getattr(mechanism, f.name), f.default) for f in dataclasses.fields(mechanism)}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def described(mechanism: Any) -> str:
+    """A setting in words: its name and what differs from the defaults."""
+    return ", ".join([mechanism.name, *(f"{k} = {_text(v)}" for k, v in changed_options(mechanism).items())])
+
+
+def options_text(mechanism: Any) -> str:
+    """A setting as the command line takes it.
+
+    >>> options_text(grid_of({"tilt": {"rounds": 12}})[0])
+    '-m tilt -O rounds=12'
+    """
+    options = (f"-O {shlex.quote(f'{k}={_text(v)}')}" for k, v in changed_options(mechanism).items())
+    return " ".join([f"-m {mechanism.name}", *options])
+
+
+def _default_for_none(field: "dataclasses.Field[Any]", value: Any) -> Any:
+    return field.default if value is None and "None" not in str(field.type) else value
+
+
+def _make(name: str, kind: type[Any], options: dict[str, Any]) -> Mechanism:
+    try:
+        made: Mechanism = kind(**options)
+    except TypeError:
+        given = ", ".join(f"{k} = {v!r}" for k, v in options.items())
+        raise OptionError(
+            f"{name} cannot take {given}; see 'openprior mechanisms' for what its options may be"
+        ) from None
+    return made
+
+
+def _text(value: Any) -> str:
+    """A value in the words of the command line."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, tuple):
+        if value and isinstance(value[0], float):
+            return ",".join(map(repr, value))
+        return ";".join(",".join(part) if isinstance(part, tuple) else str(part) for part in value)
+    return str(value)

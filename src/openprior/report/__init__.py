@@ -1,0 +1,78 @@
+"""The report of a release: one HTML file that opens from disk, needs no network, prints, and has a dark side.
+
+Without an evaluation it shows only what the release itself says, so it may be published with it. With one, it also
+shows the private table's own figures and is marked NOT PRIVATE.
+"""
+
+from collections.abc import Iterable
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Protocol
+
+from openprior.view import View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from openprior.certificate import Certificate
+    from openprior.models.base import Model
+
+__all__ = ["Reported", "render"]
+
+
+class Reported(Protocol):
+    """What a report is about: a release."""
+
+    @property
+    def certificate(self) -> "Certificate": ...
+    @property
+    def model(self) -> "Model": ...
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def workload(self) -> Any: ...
+    @property
+    def synthetic(self) -> Any: ...
+    @property
+    def measurements(self) -> Any: ...
+    @property
+    def public(self) -> View | None: ...
+
+    def answers(self, columns: Iterable[str]) -> "pa.Table":
+        """Estimated counts with labels and intervals."""
+        ...
+
+
+def render(
+    release: Reported,
+    evaluation: Any = None,
+    truth: View | None = None,
+    quality: Any = None,
+    estimate: Any = None,
+) -> str:
+    """The report as HTML.
+
+    evaluation   errors against the private table; like `truth` and `quality`, it makes the report NOT PRIVATE
+    truth        the view of the private table
+    quality      further measures, by `summary()`: name, value, explanation
+    estimate     a differentially private estimate of the error, which may be published
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    from openprior.report import charts, words
+    from openprior.report.facts import gather
+
+    facts = gather(release, evaluation, truth, quality, estimate)
+    page = jinja2.Environment(autoescape=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    page.filters.update(percent=words.percent, count=words.count, plain=words.plain, names=words.names)
+    # The style and the script are ours and hold no data; everything else is escaped.
+    return page.from_string(_text("page.html.j2")).render(
+        f=facts,
+        charts=charts,
+        style=Markup(_text("style.css")),
+        script=Markup(_text("page.js")),
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files("openprior.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Where the budget went: the steps, added up by what they did and laid end to end."""
+
+import math
+from dataclasses import dataclass
+
+from openprior.certificate import Certificate
+from openprior.report.events import GROUPS, Step
+from openprior.report.words import percent, plain
+
+__all__ = ["Budget", "Group", "Segment", "budget_of"]
+
+_SEGMENTS = 120
+"""Steps beyond which neighbours share a segment of the bar."""
+_LISTED = 400
+"""Steps listed in the page; the certificate has all."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """All steps of one kind."""
+
+    key: str
+    name: str
+    steps: int
+    cost: float
+    share: float
+    noise: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of the bar, from `start` to `start + width` of the budget."""
+
+    key: str
+    start: float
+    width: float
+    tip: str
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The whole of it."""
+
+    unit: str
+    """ρ, or ε if δ = 0."""
+    limit: float
+    spent: float
+    groups: tuple[Group, ...]
+    segments: tuple[Segment, ...]
+    listed: tuple[Step, ...]
+    steps: int
+
+    @property
+    def left(self) -> float:
+        """The share that was not used."""
+        return max(0.0, 1 - self.spent / self.limit) if self.limit else 0.0
+
+
+def budget_of(certificate: Certificate, steps: tuple[Step, ...]) -> Budget:
+    """Added up."""
+    pure = certificate.is_pure
+    return Budget(
+        unit="ε" if pure else "ρ",
+        limit=certificate.epsilon if pure else certificate.rho,
+        spent=math.fsum(s.cost for s in steps),
+        groups=_groups(steps),
+        segments=_segments(steps),
+        listed=steps[:_LISTED],
+        steps=len(steps),
+    )
+
+
+def _groups(steps: tuple[Step, ...]) -> tuple[Group, ...]:
+    made = []
+    for key, name in GROUPS.items():
+        mine = [s for s in steps if s.group == key]
+        if mine:
+            cost, share = math.fsum(s.cost for s in mine), math.fsum(s.share for s in mine)
+            made.append(Group(key, name, len(mine), cost, share, _range(mine)))
+    return tuple(sorted(made, key=lambda g: -g.cost))
+
+
+def _range(steps: list[Step]) -> str:
+    """The noise of these steps, from least to most."""
+    sigmas = [s.sigma for s in steps if s.sigma is not None]
+    if not sigmas:
+        return ""
+    low, high = f"{min(sigmas):,.0f}", f"{max(sigmas):,.0f}"
+    return f"σ = {low} rows" if low == high else f"σ = {low} to {high} rows"
+
+
+def _segments(steps: tuple[Step, ...]) -> tuple[Segment, ...]:
+    """A segment a step; of very many steps, a segment for each kind in a stretch of them."""
+    made: list[Segment] = []
+    start, stretch = 0.0, max(1, math.ceil(len(steps) / _SEGMENTS))
+    for first in range(0, len(steps), stretch):
+        together = steps[first : first + stretch]
+        for key in dict.fromkeys(s.group for s in together):
+            mine = [s for s in together if s.group == key]
+            width = math.fsum(s.share for s in mine)
+            if width > 0:
+                made.append(Segment(key, start, width, _tip(mine, width)))
+                start += width
+    return tuple(made)
+
+
+def _tip(steps: list[Step], width: float) -> str:
+    first, last = steps[0], steps[-1]
+    if len(steps) == 1:
+        return (
+            f"Step {first.number}: {GROUPS[first.group].lower()}, {first.what}. "
+            f"{first.noise}, {percent(width)} of the budget"
+        )
+    cost = math.fsum(s.cost for s in steps)
+    return (
+        f"Steps {first.number} to {last.number}: {GROUPS[first.group].lower()}, {len(steps)} times. "
+        f"{plain(cost)} in all, {percent(width)} of the budget"
+    )

@@ -1,0 +1,191 @@
+"""Everything that the page shows, gathered from a release and, if there is one, its evaluation."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from openprior.certificate import Certificate
+from openprior.counting.local import count_table
+from openprior.data.encode import encode_table
+from openprior.report.budget import Budget, budget_of
+from openprior.report.errors import Errors, errors_of
+from openprior.report.events import Step, steps_of
+from openprior.report.origin import Coverage, Source, cover, sources_of
+from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
+from openprior.report.promise import Promise, promise_of
+from openprior.view import View
+from openprior.workload import Marginal
+
+if TYPE_CHECKING:
+    from openprior.report import Reported
+
+__all__ = ["AnswerTable", "Blur", "Facts", "gather"]
+
+_PAIRS, _CELLS = 6, 20_000
+"""Two-way answers shown, and cells above which a pair is not looked at."""
+_ANSWERS = 900
+"""Rows in the table of answers, about."""
+
+
+@dataclass(frozen=True)
+class Blur:
+    """The least noise with which marginals of so many columns were counted."""
+
+    columns: int
+    sigma: float
+    share: float
+    """2σ as a share of the rows."""
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """Some answers of one marginal."""
+
+    columns: Marginal
+    rows: tuple[Answer, ...]
+    cells: int
+
+    @property
+    def scale(self) -> float:
+        """The right end of the axis."""
+        most = max((r.estimate for r in self.rows), default=0.0) or 1.0
+        return max([most, *(min(r.high, 2 * most) for r in self.rows if r.high is not None)])
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of it."""
+
+    certificate: Certificate
+    warnings: tuple[str, ...]
+    """Why this page must not be published; empty if it may be."""
+    rows: int
+    total: float
+    names: tuple[str, ...]
+    person_id: str | None
+    marginals: int
+    cells: int
+    ways: tuple[int, ...]
+    """How many columns the workload's marginals have."""
+    promise: Promise
+    budget: Budget
+    public: View | None
+    truth: View | None
+    sources: tuple[Source, ...]
+    coverage: Coverage
+    pictures: tuple[Picture, ...]
+    answers: tuple[AnswerTable, ...]
+    blurs: tuple[Blur, ...]
+    errors: Errors | None
+    quality: tuple[tuple[str, Any, str], ...]
+    estimate: Any
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any answer has an interval."""
+        return any(row.low is not None for table in self.answers for row in table.rows)
+
+    @property
+    def moved(self) -> list[Source]:
+        """The columns by how far they are from the public table, farthest first."""
+        return sorted((s for s in self.sources if s.moved is not None), key=lambda s: -(s.moved or 0.0))
+
+    @staticmethod
+    def pairs(view: View) -> list[tuple[Marginal, float]]:
+        """The pairs of columns in which a table differs from the released rows, farthest first."""
+        return sorted(((m, d) for m, d in view.distances.items() if len(m) == 2), key=lambda item: -item[1])
+
+
+def gather(release: "Reported", evaluation: Any, truth: View | None, quality: Any, estimate: Any) -> Facts:
+    """Look at the release once."""
+    c, schema, model = release.certificate, release.schema, release.model
+    public: View | None = getattr(release, "public", None)
+    steps = steps_of(c, schema)
+    ways = {len(m) for m in release.workload.marginals}
+    tables: dict[Marginal, list[Answer]] = {(a,): answers_in(release.answers((a,)), 1) for a in schema.names}
+    pairs = {m: answers_in(release.answers(m), 2) for m in _best_pairs(steps, schema)}
+    return Facts(
+        certificate=c,
+        warnings=_warnings(c, evaluation, truth, quality, estimate),
+        rows=release.synthetic.num_rows,
+        total=model.total,
+        names=tuple(schema.names),
+        person_id=schema.person_id,
+        marginals=len(release.workload),
+        cells=release.workload.cells,
+        ways=tuple(sorted(ways)),
+        promise=promise_of(c),
+        budget=budget_of(c, steps),
+        public=public,
+        truth=truth,
+        sources=sources_of(steps, schema, public, model.total),
+        coverage=cover(release.workload.marginals, steps, schema),
+        pictures=_pictures(release, public, truth, tables),
+        answers=_shown({**tables, **pairs}),
+        blurs=_blurs(steps, model.total),
+        errors=None if evaluation is None else errors_of(evaluation),
+        quality=() if quality is None else tuple(quality.summary()),
+        estimate=estimate,
+    )
+
+
+def _warnings(
+    c: Certificate, evaluation: Any, truth: View | None, quality: Any, estimate: Any
+) -> tuple[str, ...]:
+    found = []
+    if evaluation is not None:
+        found.append(str(evaluation.notice))
+    elif truth is not None or quality is not None:
+        found.append("NOT PRIVATE: shows figures of the private table; do not publish")
+    if not c.is_private:
+        found.append(f"{c.noise}: made for an experiment, do not publish")
+    elif not getattr(estimate, "is_private", True):
+        found.append("NOT PRIVATE: the estimate of the error was made with seeded noise; do not publish")
+    return tuple(found)
+
+
+def _pictures(
+    release: "Reported", public: View | None, truth: View | None, tables: Mapping[Marginal, list[Answer]]
+) -> tuple[Picture, ...]:
+    rows = encode_table(release.synthetic, release.schema)
+    counted = count_table(rows, [(a,) for a in release.schema.names])
+    return tuple(
+        picture_of(
+            column,
+            counted[(column.name,)] / max(rows.n, 1),
+            None if public is None else public.shares.get(column.name),
+            None if truth is None else truth.shares.get(column.name),
+            tables[(column.name,)],
+            release.model.total,
+        )
+        for column in release.schema.columns
+    )
+
+
+def _best_pairs(steps: tuple[Step, ...], schema: Any) -> list[Marginal]:
+    """The pairs of columns that were counted most precisely."""
+    precision: dict[Marginal, float] = {}
+    order = {a: i for i, a in enumerate(schema.names)}
+    for step in steps:
+        if step.cells and step.part is None and step.sigma:
+            for pair in combinations(sorted(step.cells, key=order.__getitem__), 2):
+                precision[pair] = precision.get(pair, 0.0) + step.sigma**-2
+    fitting = [m for m in precision if schema.domain.size(m) <= _CELLS]
+    return sorted(fitting, key=lambda m: -precision[m])[:_PAIRS]
+
+
+def _shown(tables: Mapping[Marginal, list[Answer]]) -> tuple[AnswerTable, ...]:
+    """The largest of each marginal."""
+    most = min(BARS, max(6, _ANSWERS // len(tables)))
+    kept = {m: largest([r.estimate for r in rows], most) for m, rows in tables.items()}
+    return tuple(AnswerTable(m, tuple(rows[i] for i in kept[m]), len(rows)) for m, rows in tables.items())
+
+
+def _blurs(steps: tuple[Step, ...], total: float) -> tuple[Blur, ...]:
+    least: dict[int, float] = {}
+    for step in steps:
+        if step.cells and step.sigma:
+            least[len(step.cells)] = min(step.sigma, least.get(len(step.cells), math.inf))
+    return tuple(Blur(k, s, 2 * s / total if total else 1.0) for k, s in sorted(least.items()))

@@ -1,0 +1,142 @@
+"""What measurements say about a marginal, against sums by brute force; and the file of a release."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+import openprior as op
+from openprior.errors import ReleaseError
+from openprior.measurements import Measured, Measurements
+from openprior.privacy.measurement import Measurement
+
+SIZES = {"a": 2, "b": 3, "c": 4}
+SCHEMA = op.Schema.from_sizes(SIZES)
+DOMAIN = SCHEMA.full_domain
+
+
+def some(rng: np.random.Generator) -> list[Measured]:
+    """Whole marginals, slices of them and single cells, with Gaussian and Laplace noise."""
+
+    def values(*names: str) -> np.ndarray:
+        return rng.integers(-5, 50, math.prod(SIZES[a] for a in names)).astype(float)
+
+    return [
+        Measured(("a", "b"), values("a", "b"), 3.0, "gaussian"),
+        Measured(("a", "b", "c"), values("a", "b", "c"), 7.0, "laplace"),
+        Measured(("b",), values("b"), 2.0, "gaussian", {"a": 1}),
+        Measured((), values(), 1.5, "laplace", {"a": 0, "b": 2}),
+        Measured((), values(), 2.5, "gaussian", {"c": 3}),
+        Measured(("b",), rng.normal(size=5), 1.0, "gaussian", {}, "prefixes(b)"),
+    ]
+
+
+def by_hand(items: list[Measured], marginal: tuple[str, ...], codes: tuple[int, ...]) -> tuple[float, float]:
+    """Value and variance of one cell: the sum over all joint cells of each measurement that lie in it."""
+    at = dict(zip(marginal, codes, strict=True))
+    weights, sums = 0.0, 0.0
+    for item in items:
+        if item.queries or not set(item.fixed) <= set(marginal):
+            continue
+        if not set(marginal) <= set(item.fixed) | set(item.free):
+            continue
+        if any(at[a] != code for a, code in item.fixed.items()):
+            continue
+        inside = [
+            i
+            for i, joint in enumerate(itertools.product(*(range(SIZES[a]) for a in item.free)))
+            if all(at.get(a, code) == code for a, code in zip(item.free, joint, strict=True))
+        ]
+        variance = len(inside) * item.sigma**2
+        weights += 1 / variance
+        sums += item.values[inside].sum() / variance
+    return (math.nan, math.nan) if weights == 0 else (sums / weights, 1 / weights)
+
+
+@pytest.mark.parametrize("marginal", [m for k in (1, 2, 3) for m in itertools.combinations(SIZES, k)])
+def test_every_marginal_against_sums_by_hand(marginal: tuple[str, ...]) -> None:
+    for seed, take in ((0, 6), (1, 6), (2, 1), (3, 4)):
+        items = some(np.random.default_rng(seed))[:take]
+        known = Measurements(DOMAIN, items).about(marginal)
+        shape = [SIZES[a] for a in marginal]
+        expected = [by_hand(items, marginal, codes) for codes in np.ndindex(*shape)]
+        if all(math.isnan(v) for v, _ in expected):
+            assert known is None
+            continue
+        assert known is not None
+        np.testing.assert_allclose(known.value, [v for v, _ in expected])
+        np.testing.assert_allclose(known.standard_error, [math.sqrt(v) for _, v in expected])
+        told = np.isfinite(known.standard_error)
+        assert (np.isfinite(known.low) == told).all()
+        assert (known.low[told] >= 0).all()
+        assert (known.high[told] >= known.low[told]).all()
+
+
+def test_laplace_tails_are_longer_and_sums_of_them_are_nearly_gaussian() -> None:
+    def reach(cells: int, noise: str) -> float:
+        domain = op.Schema.from_sizes({"x": 2, "y": cells}).domain
+        items = [Measured(("x", "y"), np.full(2 * cells, 1000.0), 1.0, noise)]
+        known = Measurements(domain, items).about(("x",))
+        assert known is not None
+        return float((known.high[0] - known.value[0] - 0.5) / known.standard_error[0])
+
+    assert reach(7, "gaussian") == pytest.approx(1.959964)
+    rng = np.random.default_rng(0)
+    for cells in (1, 3, 30):
+        draws = np.abs(rng.laplace(0, 1 / math.sqrt(2), (200_000, cells)).sum(axis=1)) / math.sqrt(cells)
+        inside = np.mean(draws <= reach(cells, "laplace"))
+        assert 0.948 < inside < 0.956, cells
+
+
+def test_of_a_run_and_back_from_the_file(tmp_path: Path) -> None:
+    run = [
+        Measurement(("a", "c"), np.arange(8.0), 2.0, 0.1, "gaussian"),
+        Measurement(("b", "c"), np.array([9.0]), 1.0, 0.1, "laplace", 7),
+        Measurement(("b",), np.arange(3.0), 4.0, 0.1, "gaussian", None, {"a": 1}),
+        Measurement(("b",), np.arange(2.0), 4.0, 0.1, "gaussian", None, {}, "prefixes(b)"),
+    ]
+    made = Measurements.of(DOMAIN, run)
+    assert [dict(i.fixed) for i in made] == [{}, {"b": 1, "c": 3}, {"a": 1}, {}]
+    made.save(tmp_path / "m.parquet", SCHEMA)
+    table = parquet.read_table(tmp_path / "m.parquet")
+    assert table.num_rows == 8 + 1 + 3 + 2
+    assert table["where"].to_pylist()[8] == "b = 1, c = 3"
+    again = Measurements.load(tmp_path / "m.parquet", DOMAIN)
+    for first, second in zip(made, again, strict=True):
+        assert (first.values == second.values).all()
+        assert (first.free, first.fixed, first.sigma, first.noise, first.queries) == (
+            second.free, second.fixed, second.sigma, second.noise, second.queries,
+        )  # fmt: skip
+    with pytest.raises(ReleaseError, match="do not fit"):
+        Measurements.load(tmp_path / "m.parquet", op.Schema.from_sizes({"a": 2, "b": 3, "c": 5}).full_domain)
+    Measurements(DOMAIN, []).save(tmp_path / "none.parquet", SCHEMA)
+    assert len(Measurements.load(tmp_path / "none.parquet", DOMAIN)) == 0
+
+
+def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    private = {a: rng.integers(0, s, 400) for a, s in SIZES.items()}
+    import pyarrow as pa
+
+    made = op.release(
+        pa.table(private),
+        schema=SCHEMA,
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism=op.Mst(),
+        out=tmp_path / "r",
+        seed=1,
+    )
+    events = [e for e in made.certificate.events if e["kind"] == "gaussian"]
+    assert [(list(m.free), m.sigma) for m in made.measurements] == [
+        (e["marginal"], e["sigma"]) for e in events
+    ]
+    again = op.open_release(tmp_path / "r")
+    assert again.answers(["a"]).equals(made.answers(["a"]))
+    assert set(again.answers(["a"])["basis"].to_pylist()) == {"measured"}
+    (tmp_path / "r" / "measurements.parquet").unlink()
+    with pytest.raises(ReleaseError, match="damaged"):
+        op.open_release(tmp_path / "r")

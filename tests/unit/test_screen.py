@@ -1,0 +1,104 @@
+"""Screening public tables: the ranking, the numbers, the charge, and words for each."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import openprior as op
+from openprior.errors import OptionError
+from openprior.privacy.ledger import Ledger
+from tests.conftest import random_table
+
+SIZES = {"a": 4, "b": 3, "c": 2}
+SCHEMA = op.Schema.from_sizes(SIZES)
+
+
+def table(rows: int, seed: int, skew: float = 1.0) -> pa.Table:
+    made = random_table(SIZES, rows, seed, skew)
+    return pa.table({a: made.column(a) for a in SIZES})
+
+
+PRIVATE = table(8000, 1)
+GOOD, SHIFTED = table(4000, 2), table(4000, 3, 2.5)
+FAR = pa.table({a: np.full(300, s - 1) for a, s in SIZES.items()})
+ALL = {"far": FAR, "good": GOOD, "shifted": SHIFTED}
+
+
+def distance(public: pa.Table, k: int = 1) -> float:
+    return op.evaluate(public, PRIVATE, schema=SCHEMA, workload=op.all_marginals(k)).workload_error
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_distances_are_the_exact_ones_plus_noise_of_the_stated_size(k: int) -> None:
+    exact = {name: distance(public, k) for name, public in ALL.items()}
+    found = [op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.6, marginals=k, seed=s) for s in range(100)]
+    assert all([s.name for s in f.ranked] == ["good", "shifted", "far"] for f in found)
+    for name, true in exact.items():
+        mine = [next(s for s in f.ranked if s.name == name) for f in found]
+        errors = np.array([s.error for s in mine])
+        # A third of ε each, and one person moves a distance by 2/n.
+        assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (8000 * 0.2), rel=0.3)
+        assert errors.mean() == pytest.approx(true, abs=3 * errors.std() / 10)
+        assert np.mean([s.low <= true <= s.high for s in mine]) >= 0.89
+
+
+def test_mixtures_forgive_wrong_proportions_but_not_missing_rows() -> None:
+    some = {"shifted": SHIFTED, "far": FAR}
+    found = op.screen(PRIVATE, some, schema=SCHEMA, epsilon=1.0, by="mixture", seed=1)
+    assert [s.name for s in found.ranked] == ["shifted", "far"]
+    assert found.best.error < 0.01
+    assert found.best.by_chance is None
+    assert "close" in found.best.verdict
+
+
+def test_by_chance_is_what_samples_of_one_population_differ_by() -> None:
+    whole = random_table(SIZES, 40_000, 5)
+    rng = np.random.default_rng(0)
+    found = []
+    for seed in range(30):
+        order = rng.permutation(whole.n)
+        one, two = (
+            pa.table({a: t.column(a) for a in SIZES})
+            for t in (whole.take(order[:2000]), whole.take(order[2000:2700]))
+        )
+        found.append(op.screen(one, [two], schema=SCHEMA, epsilon=100.0, seed=seed).best)
+    assert np.mean([s.error for s in found]) == pytest.approx(np.mean([s.by_chance for s in found]), rel=0.15)
+    assert sum("another sample" in s.verdict for s in found) >= 28
+
+
+def test_words() -> None:
+    found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=1.0, seed=1)
+    assert "another sample" in found.ranked[0].verdict
+    assert "far" in found.ranked[2].verdict
+    assert found.verdict.startswith("Take good")
+    twins = op.screen(PRIVATE, [GOOD, GOOD], schema=SCHEMA, epsilon=1.0, seed=1)
+    assert [s.name for s in sorted(twins.ranked, key=lambda s: s.name)] == ["table 1", "table 2"]
+    assert "cannot be told apart" in twins.verdict
+    hidden = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.001, seed=1)
+    assert "raise ε" in hidden.best.verdict
+    assert op.screen(PRIVATE, [GOOD], epsilon=1.0, seed=1).verdict.startswith("table: as close")
+
+
+def test_it_is_charged_once_for_all_candidates() -> None:
+    ledger = Ledger()
+    found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
+    (status,) = ledger.datasets()
+    assert status.name == "survey"
+    assert float(status.committed) == pytest.approx(0.3**2 / 2, rel=1e-6)
+    assert found.certificate.is_private
+    found.certificate.recheck()
+    assert len(found.certificate.events) == 3
+    with_delta = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, delta=1e-6)
+    assert with_delta.certificate.epsilon_spent <= 0.3
+    assert {e["kind"] for e in with_delta.certificate.events} == {"score gaussian"}
+
+
+def test_clumsy_calls() -> None:
+    with pytest.raises(OptionError, match="no public table"):
+        op.screen(PRIVATE, [], epsilon=1.0)
+    with pytest.raises(OptionError, match="use 'distance' or 'mixture'"):
+        op.screen(PRIVATE, [GOOD], epsilon=1.0, by="looks")
+    with pytest.raises(op.OpenPriorError, match="b"):
+        op.screen(PRIVATE, [GOOD.drop_columns(["b"])], schema=SCHEMA, epsilon=1.0)
+    with pytest.raises(op.OpenPriorError, match="empty"):
+        op.screen(PRIVATE.slice(0, 0), [GOOD], schema=SCHEMA, epsilon=1.0)
