@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench slow results docs lock clean
+.PHONY: help setup demo test check format bench slow results docs browser lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,11 +42,20 @@ bench: $(STAMP) ## speed, with the peer in the same run
 results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.intervals
+	$(BIN)/python -m benchmarks.tuning
 	$(BIN)/python -m benchmarks.plots
 
 format: $(STAMP) ## rewrite the files in the project's format
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
+
+docs: $(STAMP) ## write docs/api.md from the docstrings
+	$(BIN)/python docs/build_api.py
+
+browser: ## install Chromium for the tests of the report, where Debian packages can be installed
+	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } \
+	  || echo "no Chromium: the tests of the report in a browser will be skipped"
 
 lock: ## write constraints.txt anew from the newest versions that fit
 	$(PYTHON) -m venv .venv-lock

@@ -210,11 +210,26 @@ def demo(
     out: Out = Path("demo-release"),
     epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 1.0,
     rows: Annotated[int, typer.Option(help="Rows of each simulated survey.")] = 20_000,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            help="Only write the two surveys into this new folder, as CSV files to try things on.",
+            readable=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Two simulated surveys, a year apart: release the second with the first as prior, and compare methods."""
-    from openprior.demo import run_demo
+    from openprior.demo import run_demo, write_tables
 
+    if tables is not None:
+        check_new(tables)
+        names = write_tables(tables, rows=rows)
+        if json:
+            print_json({"out": str(tables), "files": names})
+        else:
+            typer.echo(f"wrote {' and '.join(str(tables / name) for name in names)}, {rows:,} rows each")
+        return
     check_new(out)
     with stoppable(out), progress_bar("demo") as progress:
         found = run_demo(out, epsilon=epsilon, rows=rows, progress=progress)

@@ -12,24 +12,45 @@ from openprior.data.schema import Schema
 from openprior.data.simulate import demo_surveys
 from openprior.errors import OptionError
 from openprior.evaluate import evaluate
+from openprior.folder import appearing
 from openprior.mechanisms.base import Mechanism, Progress
 from openprior.mechanisms.public import PublicProxy
 from openprior.mechanisms.tilt import Tilt
 from openprior.release import release
 from openprior.workload import all_marginals
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "write_tables"]
 
 _DELTA = 1e-9
+
+
+def write_tables(folder: Path, *, rows: int) -> list[str]:
+    """Write last year's survey (public) and this year's (private) as CSV files; returns their names."""
+    from pyarrow import csv
+
+    _check_rows(rows)
+    tables = dict(zip(("survey-2023.csv", "survey-2024.csv"), _surveys(rows), strict=True))
+    with appearing(folder.absolute()) as draft:
+        for name, table in tables.items():
+            csv.write_csv(table, draft / name)
+    return list(tables)
+
+
+def _surveys(rows: int) -> tuple[Any, Any]:
+    return demo_surveys(rows_public=rows, rows_private=rows)
+
+
+def _check_rows(rows: int) -> None:
+    if rows < 500:
+        raise OptionError(f"rows ({rows}) must be at least 500, or the two surveys have too little in common")
 
 
 def run_demo(
     out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Release the second survey into `out` with Tilt; returns its errors beside those of either survey alone."""
-    if rows < 500:
-        raise OptionError(f"rows ({rows}) must be at least 500, or the two surveys have too little in common")
-    public, private = demo_surveys(rows_public=rows, rows_private=rows)
+    _check_rows(rows)
+    public, private = _surveys(rows)
     schema = Schema.draft(public)
     methods: list[tuple[str, Mechanism, Any, Path | None]] = [
         ("last year's survey", PublicProxy(), public, None),

@@ -54,7 +54,7 @@ def test_noise_teaches_nothing() -> None:
     rng = np.random.default_rng(3)
     p = learn(sizes, train, rng.integers(0, 2, 4000)).predict_proba(test)[:, 1]
     assert auc(p, rng.random(4000) < 0.5) == pytest.approx(0.5, abs=0.04)
-    assert p.var() < 0.005
+    assert p.var() < 0.0025  # 0.009 if branches stay whatever they gain
 
 
 def test_more_classes() -> None:

@@ -131,6 +131,27 @@ def test_columns_that_went_independent_are_noticed() -> None:
     assert found.auc == pytest.approx(0.7, abs=0.02)
 
 
+class Parrot:
+    """A model that knows the rows it has seen and nothing else."""
+
+    def fit(self, columns: list[np.ndarray], sizes: list[int], target: np.ndarray, *_: object) -> "Parrot":
+        self.known = dict(zip(columns[0].tolist(), target.tolist(), strict=True))
+        return self
+
+    def predict_proba(self, columns: list[np.ndarray]) -> np.ndarray:
+        p = np.array([self.known.get(code, 0.5) for code in columns[0].tolist()])
+        return np.stack([1 - p, p], axis=1)
+
+
+@pytest.mark.parametrize("folds", [2, 3])
+def test_rows_are_judged_by_models_that_never_saw_them(monkeypatch: pytest.MonkeyPatch, folds: int) -> None:
+    monkeypatch.setattr(importlib.import_module("openprior.evaluate.propensity"), "Booster", Parrot)
+    domain = Domain({"a": 300})
+    private, released = (Table(domain, (np.arange(i, 300, 3),)) for i in (0, 1))
+    found = propensity_of(released, private, folds=folds)
+    assert (found.auc, found.score, found.chance_auc, found.chance_score) == (0.5, 0, 0.5, 0)
+
+
 def test_samples_and_seeds() -> None:
     private, released = halves(SIZES, 400, 2)
     assert propensity_of(released, private, rows=100).rows == (100, 100)

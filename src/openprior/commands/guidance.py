@@ -114,7 +114,7 @@ def screen(
         "by chance",
     )
     print_table("Closest first", headings, shown)
-    for s in found.ranked:
+    for s in found.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(found.verdict)
     typer.echo(found.certificate.statement)

@@ -3,7 +3,9 @@
 A round adds a tree (with more than two classes: one a class) fitted to the gradients of the logistic loss. At a node
 the codes of a column are put in the order of their mean gradient, which makes the best cut into two sets of codes one
 of the cuts of that order; the means of rare codes are drawn towards the node's, so that their noise decides little.
-Gradients are summed by code for the smaller child of every split, and the larger child is what is left over.
+Of every cut's gain goes what noise would gain in it, which depends on how many cuts there were to choose from; a branch
+that gains no more than that is cut off again, so that trees stop growing where there is nothing to learn. Gradients
+are summed by code for the smaller child of every split, and the larger child is what is left over.
 Columns with more than 256 codes are first cut into that many runs of neighbouring codes with about equally many rows.
 
 >>> rng = np.random.default_rng(0)
@@ -68,16 +70,12 @@ class Booster:
     """Part of a tree's step that is taken."""
     share: float = 0.8
     """Rows that a round is fitted to, drawn anew each time."""
-    apart: float = 0.1
-    """Rows that no round is fitted to: they tell after how many rounds to stop."""
     ridge: float = 10.0
     """Added to a leaf's hessian."""
     smooth: float = 10.0
     """Hessian at which a code's mean gradient counts as much as the node's in the order of codes."""
     least: float = 2.0
     """Hessian that a leaf has at least; a row's is at most a quarter."""
-    patience: int = 20
-    """Rounds without improvement on the rows set apart, after which to stop."""
 
     def fit(
         self,
@@ -104,34 +102,22 @@ class Booster:
         else:
             learnt = present
         offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        trees, inner = self.rounds * len(learnt), 2**self.depth - 1
-        column = np.full((trees, 2 * inner + 1), -1, np.int16)
-        right = np.zeros((trees, inner, max(widths)), np.uint8)
-        value = np.zeros((trees, 2 * inner + 1))
+        owner, inner = np.tile(learnt, self.rounds), 2**self.depth - 1
+        column = np.full((len(owner), 2 * inner + 1), -1, np.int16)
+        right = np.zeros((len(owner), inner, max(widths)), np.uint8)
+        value = np.zeros((len(owner), 2 * inner + 1))
         scores = np.tile(base, (n, 1))
         options = float(self.ridge), float(self.smooth), float(self.least), float(self.rate)
-        p = _probabilities(scores)
-        best, kept, t = 0.0, 0, 0
-        apart = rng.random(n) < self.apart
-        checked, fitted = np.flatnonzero(apart), np.flatnonzero(~apart).astype(np.int32)
-        first = p[checked, truth[checked]]
-        for turn in range(1, self.rounds + 1 if len(learnt) else 1):
-            rows = fitted[rng.random(len(fitted)) < self.share]
-            for c in learnt:
-                gradient = (p[:, c] - (truth == c)).astype(np.float32)
-                hessian = np.maximum(p[:, c] * (1.0 - p[:, c]), 1e-6).astype(np.float32)
-                tree = column[t], right[t], value[t]
-                grow(codes, rows.copy(), gradient, hessian, offsets, options, *tree)
-                add_tree(codes, *tree, scores[:, c])
-                t += 1
-            p = _probabilities(scores)
-            saved = float(np.log(p[checked, truth[checked]] / first).sum())
-            if saved > best:
-                best, kept = saved, turn
-            elif turn - kept >= self.patience:
-                break
-        last = kept * len(learnt)
-        return Boosted(edges, base, np.tile(learnt, kept), column[:last], right[:last], value[:last])
+        for t, c in enumerate(owner):
+            if t % len(learnt) == 0:
+                rows = np.flatnonzero(rng.random(n) < self.share).astype(np.int32)
+                p = _probabilities(scores)
+            gradient = (p[:, c] - (truth == c)).astype(np.float32)
+            hessian = np.maximum(p[:, c] * (1.0 - p[:, c]), 1e-6).astype(np.float32)
+            tree = column[t], right[t], value[t]
+            grow(codes, rows.copy(), gradient, hessian, offsets, options, *tree)
+            add_tree(codes, *tree, scores[:, c])
+        return Boosted(edges, base, owner, column, right, value)
 
 
 def _edges(column: NDArray[Any], size: int) -> NDArray[Any] | None:

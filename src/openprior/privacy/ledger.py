@@ -191,8 +191,9 @@ class Ledger:
                 left = Fraction(row[0]) - committed
                 if Fraction(reserved) > left:
                     raise BudgetExceeded(
-                        f"dataset '{dataset}' has ρ = {_round_down(left)!r} left of {row[0]!r}, and this run "
-                        f"asks for {reserved!r}; ask for less, close runs that are over, or raise the budget"
+                        f"dataset '{dataset}' has ρ = {_round_down(left):.4g} left of {row[0]:.4g}, and this run "
+                        f"asks for {reserved:.4g}; ask for less, close runs that are over, or raise the budget with "
+                        "'openprior ledger budget'"
                     )
             connection.execute(
                 "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", (run, dataset, *guarantee, text, _now())
