@@ -72,10 +72,11 @@ def main() -> None:
     lines = [
         "# Coverage of 95 % intervals",
         "",
-        f"All 1-, 2- and 3-way cells, workload all 3-way marginals, δ = {DELTA:g}, {seeds} seeds, mean ± standard error,",
-        "in percent. Made by `python -m benchmarks.intervals`.",
+        f"All 1-, 2- and 3-way cells, workload all 3-way marginals, δ = {DELTA:g}, {seeds} seeds, mean ± standard",
+        "error, in percent. *Own*: other cells whose true count, not 0, is within 1.96 of tilt's own standard errors.",
+        "Made by `python -m benchmarks.intervals`.",
         "",
-        "| pair | method | ε | cells with an interval | true count inside | other cells: within 1.96 of tilt's own errors |",
+        "| pair | method | ε | cells with an interval | true count inside | own |",
         "|---|---|---|---|---|---|",
     ]
     for pair, folder in PAIRS.items():

@@ -15,7 +15,8 @@ import openprior as op
 from benchmarks.data import data_folder
 from openprior.data.encode import encode_table
 from openprior.guidance.grid import described
-from openprior.guidance.tune import Setting, Tuning, tune
+from openprior.guidance.tune import tune
+from openprior.guidance.verdict import Setting, Tuning
 
 EPSILON, DELTA, WITHIN = 1.0, 1e-9, 0.05
 GRID = (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +26,8 @@ from tests.console import say
 ROWS = 300
 COLUMNS = ("region", "age", "sex", "children", "income", "moved_in", "chronic")
 FILES = {
-    "synthetic.parquet", "answers.parquet", "model", "certificate.json", "report.html", "schema.toml", "workload.json"
+    "synthetic.parquet", "answers.parquet", "measurements.parquet", "model", "certificate.json", "report.html",
+    "schema.toml", "workload.json", "public.json",
 }  # fmt: skip
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
 
@@ -100,10 +102,12 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     assert labels <= {*surveys[0]["region"].to_pylist(), "other", None}
     made.certificate.recheck()
     answers = made.answers(["age", "sex"])
-    assert answers.column_names == ["age", "sex", "estimate", "standard_error", "low", "high"]
+    assert answers.column_names == ["age", "sex", "estimate", "standard_error", "low", "high", "basis"]
     assert sum(answers["estimate"].to_pylist()) == pytest.approx(ROWS)
     wanted = pq.read_table("out/answers.parquet")
-    assert wanted.column_names == ["marginal", "values", "cell", "estimate", "standard_error", "low", "high"]
+    assert wanted.column_names == [
+        *("marginal", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
+    ]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())
     assert first["noise"] == "secure" and first["epsilon"] == 1 and first["events"]
@@ -177,7 +181,7 @@ def test_json(place: Path) -> None:
 
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"),
+    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",),
 )  # fmt: skip
 
 
@@ -368,3 +372,78 @@ def test_draft_options(place: Path) -> None:
 
 def test_an_option_may_be_none(place: Path) -> None:
     done(*release("-O", "rounds=None"))
+
+
+# Before a release, and after it.
+
+
+def test_the_surveys_as_files(place: Path) -> None:
+    assert "surveys/survey-2023.csv and surveys/survey-2024.csv" in done(
+        "demo", "--tables", "surveys", "--rows", "600"
+    )
+    assert {p.name for p in Path("surveys").iterdir()} == {"survey-2023.csv", "survey-2024.csv"}
+    assert "exists" in say("demo", "--tables", "surveys").err
+    assert "at least 500" in say("demo", "--tables", "more", "--rows", "10").err
+
+
+def test_plan_needs_no_table(place: Path) -> None:
+    Path("private.csv").unlink()
+    Path("public.csv").unlink()
+    sizes = ("--rows", "5000", "--workload", "2", "--epsilon", "1", "--delta", "1e-9")
+    assert "What ε buys" in done("plan", "schema.toml", *sizes)
+    found = json.loads(done("plan", "schema.toml", *sizes, "--json"))
+    assert found["epsilon"] == 1 and found["n"] == 5000
+
+
+def test_screen_says_which_table_and_charges_for_it(place: Path) -> None:
+    table = pacsv.read_csv("public.csv")
+    pacsv.write_csv(table.filter(pc.equal(table["sex"], "female")), "women.csv")
+    asked = ("--public", "women.csv", "--public", "public.csv", "--epsilon", "3", "--ledger", "b.sqlite")
+    said = done("screen", "private.csv", "--schema", "schema.toml", *asked)
+    assert said.index("public ") < said.index("women ")
+    assert "Take public" in said and "ε = 3 and δ = 0 (pure)" in said
+    assert "private: ε = 3, δ = 0" in done("ledger", "show", "b.sqlite")
+    found = json.loads(
+        done(
+            "screen", "private.csv", "--schema", "schema.toml", *asked[:-2], "--insecure-seed", "1", "--json"
+        )
+    )
+    assert found["noise"] == NOT_PRIVATE and [r["name"] for r in found["ranked"]] == ["public", "women"]
+
+
+def test_tune_compares_on_the_public_table_alone(place: Path) -> None:
+    Path("private.csv").unlink()
+    budget = ("--workload", "1", "--epsilon", "1", "--delta", "1e-9", "--seeds", "1")
+    said = done(
+        "tune",
+        "public.csv",
+        "--schema",
+        "schema.toml",
+        *budget,
+        "--try",
+        "mst",
+        "--try",
+        "pmw-pub:rounds=4|8",
+    )
+    assert "pmw-pub, rounds = 4" in said and "pmw-pub, rounds = 8" in said and "openprior release" in said
+    found = json.loads(
+        done("tune", "public.csv", "--schema", "schema.toml", *budget, "--try", "mst", "--json")
+    )
+    assert found["best"]["mechanism"] == "mst"
+    assert "unknown" in say("tune", "public.csv", *budget, "--try", "mts").err
+    assert "unknown for mst" in say("tune", "public.csv", *budget, "--try", "mst:rounds=3").err
+
+
+def test_estimate_may_be_published_and_evaluate_may_not(place: Path) -> None:
+    done(*release())
+    said = done("estimate", "out", "--private", "private.csv", "--epsilon", "0.5")
+    assert "workload error" in said and "δ = 0 (pure)" in said and "NOT PRIVATE" not in said
+    written = {p.name for p in Path("out.estimate").iterdir()}
+    assert written == {"certificate.json", "estimate.json", "report.html"}
+    assert "NOT PRIVATE" not in Path("out.estimate/report.html").read_text(encoding="utf-8")
+    assert "exists" in say("estimate", "out", "--private", "private.csv", "--epsilon", "0.5").err
+    said = done("evaluate", "out", "--private", "private.csv", "--target", "sex")
+    assert "NOT PRIVATE" in said and "Accuracy of predicting sex" in said and "NIST" in said
+    assert "Accuracy" not in done("evaluate", "out", "--private", "private.csv", "--quick")
+    assert "NOT PRIVATE" in Path("out.evaluation/report.html").read_text(encoding="utf-8")
+    assert "'size' is no column" in say("evaluate", "out", "--private", "private.csv", "--target", "size").err

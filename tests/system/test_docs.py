@@ -116,7 +116,8 @@ def test_the_readme_commands_do_what_it_says(tmp_path: Path) -> None:
         said += run([sys.executable, "-m", "openprior.cli", *words[1:]], tmp_path).stdout
     assert "Differentially private with ε = 1 and δ = 1e-09" in said
     assert "NOT PRIVATE" in said
-    assert "private: ε = 1" in said  # the ledger names the dataset after its file
+    assert "private: ε = 2" in said  # the ledger names the dataset after its file
+    assert (tmp_path / "release.estimate" / "estimate.json").is_file()
     assert (tmp_path / "release.evaluation" / "report.html").is_file()
     listed = {
         name.rstrip("/") for row in rows(README, "## What a release contains") for name in _code(row[0])

@@ -17,9 +17,10 @@ import openprior as op
 from openprior import arguments
 from openprior.data.schema import Schema
 from openprior.errors import EncodeError, OptionError, SchemaError, SourceError
+from openprior.guidance.experiment import Experiment, Run, scaled_epsilon
 from openprior.guidance.grid import default_grid, described, grid_of, options_text
-from openprior.guidance.rows import Experiment, Run, scaled_epsilon
-from openprior.guidance.tune import Setting, Tuning, judged, tune
+from openprior.guidance.tune import tune
+from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.mechanisms.public import PublicProxy
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from tests.conftest import random_table

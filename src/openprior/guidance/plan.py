@@ -12,7 +12,7 @@ of median size stays below a tenth of the table in L1 (on the scale from 0 to 2)
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -20,7 +20,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from openprior.counting.plan import MAX_CELLS, MAX_TOTAL_CELLS
 from openprior.data.schema import Schema
 from openprior.errors import OptionError
 from openprior.guidance.bounds import (
@@ -31,6 +30,8 @@ from openprior.guidance.bounds import (
     private_sample_size,
     public_sample_size,
 )
+from openprior.guidance.costs import Cost, costs_of
+from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_rho, rho_from_epsilon_delta
 from openprior.privacy.units import Relation, Unit
 from openprior.workload import Marginal, Workload, WorkloadPlan, all_marginals
@@ -46,15 +47,6 @@ _SEEN = 2.0
 _STEPS = (0.1, 1 / 3, 1.0, 3.0, 10.0)
 _EXACT_SIZES = 64
 _SAMPLED = 20_000
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """A table to print."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -127,15 +119,6 @@ class Theory:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """A run of a mechanism with its defaults; rough, for two cores of this kind of machine."""
-
-    mechanism: str
-    seconds: float
-    megabytes: float
-
-
-@dataclass(frozen=True)
 class Plan:
     """What the budget can buy. Made without any table."""
 
@@ -170,7 +153,7 @@ class Plan:
 
     def tables(self, most: int = 10) -> list[PlanTable]:
         """For printing; of the marginals the noisiest, at most so many."""
-        return _tables(self, most)
+        return tables_of(self, most)
 
 
 def plan(
@@ -223,10 +206,18 @@ def plan(
         orders=orders,
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
-        costs=_costs(budget, public_rows, len(schema.domain), sizes.values(), len(work.closure())),
+        costs=costs_of(
+            n=n,
+            public_rows=public_rows,
+            epsilon=epsilon,
+            pure=budget.pure,
+            columns=len(schema.domain),
+            sizes=sizes.values(),
+            closure=len(work.closure()),
+        ),
         advice=(),
     )
-    return replace(made, advice=_advice(made, schema, public_rows))
+    return replace(made, advice=advice_of(made, schema, public_rows))
 
 
 class _Budget:
@@ -321,206 +312,3 @@ def _theory(budget: _Budget, queries: int, public_rows: int | None) -> Theory:
     sizes: dict[str, Any] = {"n": n, "m": public_rows, "queries": queries, "rho": budget.rho}
     rounds = pmw_pub_rounds(**sizes)
     return Theory(rounds, pmw_pub_error_bound(rounds=rounds, **sizes), public, private)
-
-
-def _costs(
-    budget: _Budget, public_rows: int | None, columns: int, sizes: Collection[int], closure: int
-) -> tuple[Cost, ...]:
-    """Fitted by eye to runs of 5,000 to 150,000 rows, 15 to 33 columns and 20,000 to 3 million cells.
-
-    Above ε = 1 there is more to find, so methods that go on while they find something take longer.
-    """
-    n, m, cells, more = budget.n, public_rows or 0, sum(sizes), max(1.0, budget.epsilon)
-    reading = 5e-9 * n * columns + 1e-9 * n * len(sizes)
-    memory = 260 + 20e-6 * cells + 28e-6 * columns * (n + m)
-    prior = 2e-6 * columns**2 * min(m, 20_000)
-    guesses = {
-        "tilt": (5 + prior + (10 * (n / 20_000) ** 0.6 + 0.01 * closure) * more**0.5, 150.0),
-        "pmw-pub": (1 + (3e-7 * cells + 2e-5 * m) * more**0.5, 50e-6 * cells),
-        "mwem-pub": (1 + 4e-7 * cells + 1e-6 * m, 50e-6 * cells),
-        "ide": (1 + 5e-6 * m, 10.0),
-        "jam-pgm": (4 + 4e-5 * min(n, 100_000) + 2e-5 * cells * more**0.5, min(100 + 2e-4 * cells, 800)),
-        "public": (0.7 + 1e-6 * m, 0.0),
-        "aim": (1 + (8e-5 * n + 1e-6 * cells) * more, 30.0),
-        "mst": (1 + 3e-6 * n, 30.0),
-    }
-    needs = {"pmw-pub", "mwem-pub", "ide", "jam-pgm", "public"}
-    wanted = [
-        k for k in guesses if (k == "ide" or not budget.pure) and (public_rows is not None or k not in needs)
-    ]
-    return tuple(Cost(k, guesses[k][0] + reading, guesses[k][1] + memory) for k in wanted)
-
-
-def _advice(made: Plan, schema: Schema, public_rows: int | None) -> tuple[str, ...]:
-    """What to watch, in words."""
-    said: list[str] = []
-    n, count = made.n, len(made.marginals)
-    if made.delta > 1 / n:
-        said.append(f"delta = {made.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9.")
-    if made.noise == "laplace":
-        said.append(
-            "delta = 0 asks for pure ε-DP: use ide or hierarchy with noise = laplace; the others need δ > 0."
-        )
-    if made.relation == Relation.ADD_REMOVE:
-        said.append(
-            "n is private under add-remove: it is taken as a guess here, and measuring it takes some budget."
-        )
-    if made.rows_per_person > 1:
-        said.append(
-            f"A person may have {made.rows_per_person} rows, which makes the noise as many times as large."
-        )
-    too_large = [m for m in made.marginals if m.cells > MAX_CELLS]
-    if too_large:
-        said.append(
-            f"{_several(too_large)} more than {MAX_CELLS:,} cells and will be refused: leave a column out, or give it "
-            "fewer bins."
-        )
-    elif made.cells > MAX_TOTAL_CELLS:
-        said.append(
-            f"The workload has {made.cells:,} cells, more than {MAX_TOTAL_CELLS:,}, and will be refused: use a smaller "
-            "workload or fewer bins."
-        )
-    sparse = [m for m in made.marginals if m.cells > n]
-    if sparse:
-        said.append(
-            f"{_several(sparse)} more cells than there are rows ({n:,}): most are empty, and noise fills them."
-        )
-    said += _wide_columns(made, schema)
-    said += _too_much(made)
-    if made.affordable >= count:
-        said.append(
-            "The budget is enough to measure the whole workload below the level: selecting gains little."
-        )
-    bound = made.theory.bound
-    if bound is not None and bound >= 1:
-        said.append(
-            f"The proven bound of pmw-pub, {bound:.2g}, says nothing here (1 or more); practice is far better."
-        )
-    if public_rows is not None and public_rows < made.theory.public_rows[0.1]:
-        said.append(
-            f"{public_rows:,} public rows are fewer than the theory asks for in the worst case "
-            f"({made.theory.public_rows[0.1]:,} for 0.1); tuning on public data says how far they go."
-        )
-    return tuple(said)
-
-
-def _several(marginals: Sequence[MarginalPlan]) -> str:
-    worst = " × ".join(max(marginals, key=lambda m: m.cells).marginal)
-    if len(marginals) == 1:
-        return f"The marginal {worst} has"
-    return f"{len(marginals):,} marginals ({worst} first) have"
-
-
-def _wide_columns(made: Plan, schema: Schema) -> list[str]:
-    """Columns whose marginals hold most of the workload's cells: coarser bins help most there."""
-    held = {a: sum(m.cells for m in made.marginals if a in m.marginal) / made.cells for a in schema.domain}
-    usual = median(schema.domain.shape)
-    wide = [a for a in schema.domain if held[a] > 0.4 and schema.domain[a] > max(20, 3 * usual)]
-    return [
-        f"{a} has {schema.domain[a]:,} values, and its marginals hold {100 * held[a]:.0f} % of the workload's cells: "
-        "coarser bins there help most."
-        for a in sorted(wide, key=lambda a: -held[a])[:3]
-    ]
-
-
-def _too_much(made: Plan) -> list[str]:
-    """A workload too large for the budget, and what would be less."""
-    if made.affordable >= len(made.marginals) / 20 and made.affordable >= 3:
-        return []
-    k = max(len(m.marginal) for m in made.marginals)
-    lower = next((o for o in made.orders if o.columns == k - 1), None)
-    less = "Use coarser bins or a larger ε"
-    if lower is not None and lower.affordable > made.affordable:
-        can = f"{lower.affordable:,} of {lower.marginals:,} can be"
-        less = f"Use {k - 1}-way marginals ({can}), coarser bins or a larger ε"
-    return [
-        f"Only {made.affordable:,} of the workload's {len(made.marginals):,} marginals can be measured with less than "
-        f"{100 * made.level:g} % noise in L1: the rest has to come from the public table or a model. {less}."
-    ]
-
-
-def _tables(made: Plan, most: int) -> list[PlanTable]:
-    """See `Plan.tables`."""
-    some = max(1, made.affordable)
-    noisiest = sorted(made.marginals, key=lambda m: -m.cells)[:most]
-    tables = [
-        PlanTable(
-            f"What can be seen at ε = {made.epsilon:g}, δ = {made.delta:g} in {made.n:,} rows",
-            (
-                "columns",
-                "marginals",
-                "median cells",
-                "smallest count if all",
-                "affordable",
-                "smallest count if those",
-            ),
-            tuple(
-                (
-                    str(o.columns),
-                    f"{o.marginals:,}",
-                    f"{o.cells:,}",
-                    _rows(o.seen),
-                    f"{o.affordable:,}",
-                    _rows(o.seen_if_affordable),
-                )
-                for o in made.orders
-            ),
-        ),
-        PlanTable(
-            f"What ε buys for the workload ({len(made.marginals):,} marginals)",
-            ("ε", "ρ", "L1 noise if all", "smallest count if all", "affordable", "smallest count if those"),
-            tuple(
-                (
-                    f"{b.epsilon:.3g}",
-                    f"{b.rho:.3g}",
-                    _percent(b.l1, 2.0),
-                    _rows(b.seen),
-                    f"{b.affordable:,}",
-                    _rows(b.seen_if_affordable),
-                )
-                for b in made.bought
-            ),
-        ),
-        PlanTable(
-            f"Noise by marginal, if all are measured and if {some:,} are"
-            + (", largest first" if most else ""),
-            ("marginal", "cells", "σ if all", "L1", "largest", f"σ if {some:,}", "L1", "largest"),
-            tuple(
-                (" × ".join(m.marginal), f"{m.cells:,}", *_sizes(m.every), *_sizes(m.some)) for m in noisiest
-            ),
-        ),
-        PlanTable(
-            "Time and memory, rough, on two cores",
-            ("mechanism", "seconds", "megabytes"),
-            tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in made.costs),
-        ),
-    ]
-    return [*tables[:3], _theory_table(made.theory), tables[3]]
-
-
-def _theory_table(theory: Theory) -> PlanTable:
-    rows = [
-        (f"rows for a best mixture error of {a:g}", f"{m:,} public and {theory.private_rows[a]:,} private")
-        for a, m in theory.public_rows.items()
-    ]
-    if theory.bound is not None:
-        vacuous = " (vacuous: 1 or more)" if theory.bound >= 1 else ""
-        rows.append(("largest error of pmw-pub, in 19 of 20 cases", f"{theory.bound:.3g}{vacuous}"))
-        rows.append(("at so many rounds", f"{theory.rounds:,}"))
-    return PlanTable("Proven bounds: worst cases", ("what", "bound"), tuple(rows))
-
-
-def _sizes(noise: Noise) -> tuple[str, str, str]:
-    return (
-        f"{noise.rows:,.3g} rows ({_percent(noise.share)})",
-        _percent(noise.l1, 2.0),
-        _percent(noise.largest),
-    )
-
-
-def _rows(count: float) -> str:
-    return f"{math.ceil(count):,}"
-
-
-def _percent(share: float, most: float = 1.0) -> str:
-    return f"over {100 * most:g} %" if share > most else f"{100 * share:.3g} %"

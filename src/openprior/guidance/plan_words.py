@@ -1,0 +1,198 @@
+"""A plan in words and tables, for people."""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from openprior.counting.plan import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.data.schema import Schema
+from openprior.privacy.units import Relation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openprior.guidance.plan import MarginalPlan, Noise, Plan, Theory
+
+__all__ = ["PlanTable", "advice_of", "tables_of"]
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """A table to print."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def advice_of(made: "Plan", schema: Schema, public_rows: int | None) -> tuple[str, ...]:
+    """What to watch, in words."""
+    said: list[str] = []
+    n, count = made.n, len(made.marginals)
+    if made.delta > 1 / n:
+        said.append(f"delta = {made.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9.")
+    if made.noise == "laplace":
+        said.append(
+            "delta = 0 asks for pure ε-DP: use ide or hierarchy with noise = laplace; the others need δ > 0."
+        )
+    if made.relation == Relation.ADD_REMOVE:
+        said.append(
+            "n is private under add-remove: it is taken as a guess here, and measuring it takes some budget."
+        )
+    if made.rows_per_person > 1:
+        said.append(
+            f"A person may have {made.rows_per_person} rows, which makes the noise as many times as large."
+        )
+    too_large = [m for m in made.marginals if m.cells > MAX_CELLS]
+    if too_large:
+        said.append(
+            f"{_several(too_large)} more than {MAX_CELLS:,} cells and will be refused: leave a column out, or give it "
+            "fewer bins."
+        )
+    elif made.cells > MAX_TOTAL_CELLS:
+        said.append(
+            f"The workload has {made.cells:,} cells, more than {MAX_TOTAL_CELLS:,}, and will be refused: use a smaller "
+            "workload or fewer bins."
+        )
+    sparse = [m for m in made.marginals if m.cells > n]
+    if sparse:
+        said.append(
+            f"{_several(sparse)} more cells than there are rows ({n:,}): most are empty, and noise fills them."
+        )
+    said += _wide_columns(made, schema)
+    said += _too_much(made)
+    if made.affordable >= count:
+        said.append(
+            "The budget is enough to measure the whole workload below the level: selecting gains little."
+        )
+    bound = made.theory.bound
+    if bound is not None and bound >= 1:
+        said.append(
+            f"The proven bound of pmw-pub, {bound:.2g}, says nothing here (1 or more); practice is far better."
+        )
+    if public_rows is not None and public_rows < made.theory.public_rows[0.1]:
+        said.append(
+            f"{public_rows:,} public rows are fewer than the theory asks for in the worst case "
+            f"({made.theory.public_rows[0.1]:,} for 0.1); tuning on public data says how far they go."
+        )
+    return tuple(said)
+
+
+def _several(marginals: "Sequence[MarginalPlan]") -> str:
+    worst = " × ".join(max(marginals, key=lambda m: m.cells).marginal)
+    if len(marginals) == 1:
+        return f"The marginal {worst} has"
+    return f"{len(marginals):,} marginals ({worst} first) have"
+
+
+def _wide_columns(made: "Plan", schema: Schema) -> list[str]:
+    """Columns whose marginals hold most of the workload's cells: coarser bins help most there."""
+    held = {a: sum(m.cells for m in made.marginals if a in m.marginal) / made.cells for a in schema.domain}
+    usual = median(schema.domain.shape)
+    wide = [a for a in schema.domain if held[a] > 0.4 and schema.domain[a] > max(20, 3 * usual)]
+    return [
+        f"{a} has {schema.domain[a]:,} values, and its marginals hold {100 * held[a]:.0f} % of the workload's cells: "
+        "coarser bins there help most."
+        for a in sorted(wide, key=lambda a: -held[a])[:3]
+    ]
+
+
+def _too_much(made: "Plan") -> list[str]:
+    """A workload too large for the budget, and what would be less."""
+    if made.affordable >= len(made.marginals) / 20 and made.affordable >= 3:
+        return []
+    k = max(len(m.marginal) for m in made.marginals)
+    lower = next((o for o in made.orders if o.columns == k - 1), None)
+    less = "Use coarser bins or a larger ε"
+    if lower is not None and lower.affordable > made.affordable:
+        can = f"{lower.affordable:,} of {lower.marginals:,} can be"
+        less = f"Use {k - 1}-way marginals ({can}), coarser bins or a larger ε"
+    few = f"Only {made.affordable:,}" if made.affordable else "None"
+    return [
+        f"{few} of the workload's {len(made.marginals):,} marginals can be measured with less than "
+        f"{100 * made.level:g} % noise in L1: the rest has to come from the public table or a model. {less}."
+    ]
+
+
+def tables_of(made: "Plan", most: int) -> list[PlanTable]:
+    """See `Plan.tables`."""
+    some = max(1, made.affordable)
+    noisiest = sorted(made.marginals, key=lambda m: -m.cells)[:most]
+    tables = [
+        PlanTable(
+            f"What can be seen at ε = {made.epsilon:g}, δ = {made.delta:g} in {made.n:,} rows",
+            (
+                "columns",
+                "marginals",
+                "median cells",
+                "smallest count if all",
+                "affordable",
+                "smallest count if those",
+            ),
+            tuple(
+                (
+                    str(o.columns),
+                    f"{o.marginals:,}",
+                    f"{o.cells:,}",
+                    _rows(o.seen),
+                    f"{o.affordable:,}",
+                    _rows(o.seen_if_affordable),
+                )
+                for o in made.orders
+            ),
+        ),
+        PlanTable(
+            f"What ε buys for the workload ({len(made.marginals):,} marginals)",
+            ("ε", "ρ", "L1 noise if all", "smallest count if all", "affordable", "smallest count if those"),
+            tuple(
+                (
+                    f"{b.epsilon:.3g}",
+                    f"{b.rho:.3g}",
+                    _percent(b.l1, 2.0),
+                    _rows(b.seen),
+                    f"{b.affordable:,}",
+                    _rows(b.seen_if_affordable),
+                )
+                for b in made.bought
+            ),
+        ),
+        PlanTable(
+            f"Noise by marginal, if all are measured and if {some:,} are"
+            + (", largest first" if most else ""),
+            ("marginal", "cells", "σ if all", "L1", f"σ if {some:,}", "L1"),
+            tuple(
+                (" × ".join(m.marginal), f"{m.cells:,}", *_sizes(m.every), *_sizes(m.some)) for m in noisiest
+            ),
+        ),
+        PlanTable(
+            "Time and memory, rough, on two cores",
+            ("mechanism", "seconds", "megabytes"),
+            tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in made.costs),
+        ),
+    ]
+    return [*tables[:3], _theory_table(made.theory), tables[3]]
+
+
+def _theory_table(theory: "Theory") -> PlanTable:
+    rows = [
+        (f"rows for a best mixture error of {a:g}", f"{m:,} public and {theory.private_rows[a]:,} private")
+        for a, m in theory.public_rows.items()
+    ]
+    if theory.bound is not None:
+        vacuous = " (vacuous: 1 or more)" if theory.bound >= 1 else ""
+        rows.append(("largest error of pmw-pub, in 19 of 20 cases", f"{theory.bound:.3g}{vacuous}"))
+        rows.append(("at so many rounds", f"{theory.rounds:,}"))
+    return PlanTable("Proven bounds: worst cases", ("what", "bound"), tuple(rows))
+
+
+def _sizes(noise: "Noise") -> tuple[str, str]:
+    return f"{noise.rows:,.3g}", _percent(noise.l1, 2.0)
+
+
+def _rows(count: float) -> str:
+    return f"{math.ceil(count):,}"
+
+
+def _percent(share: float, most: float = 1.0) -> str:
+    return f"over {100 * most:g} %" if share > most else f"{100 * share:.3g} %"
