@@ -25,6 +25,9 @@ from openprior.privacy.units import Relation, Unit
 __all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_epsilon", "event_rho"]
 
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
+_WHOLE = {f"{what} {noise}" for what in ("best mixture", "score") for noise in ("gaussian", "laplace")}
+"""Steps on the whole table only."""
+_KINDS = {"gaussian", "laplace", "exponential", "permute-and-flip", *_WHOLE}
 
 
 @dataclass(frozen=True)
@@ -185,6 +188,10 @@ def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
     if "part" in event:
         unit = unit.part()
     kind = str(event["kind"])
+    if kind not in _KINDS or (kind in _WHOLE and "part" in event):
+        return math.inf
+    if kind.startswith("best mixture") and not unit.n_is_public:
+        return math.inf
     if kind in ("exponential", "permute-and-flip"):
         touched = unit.parts_touched if event["scores"] == "cells" else 1
         if (
@@ -211,7 +218,7 @@ def _sensitivity(event: Mapping[str, Any], unit: Unit) -> tuple[int, int]:
     if str(event["kind"]).startswith("best mixture"):
         steps = mixture_steps(unit)
         return steps, steps**2
-    if str(event["kind"]).startswith("score") and "part" not in event:
+    if str(event["kind"]).startswith("score"):
         steps = score_steps(unit, over_cells=event["scores"] == "cells")
         return steps, steps**2
     if event["marginal"] and event["cell"] is None:

@@ -160,6 +160,10 @@ def read(folder: Path) -> dict[str, Any]:
             raise ReleaseError("its certificate, its schema and its model do not belong together")
         if tuple(synthetic.column_names) != schema.names:
             raise ReleaseError("its synthetic rows have other columns than its schema")
+        if certificate.rows_per_person != (schema.max_rows_per_person if schema.person_id else 1):
+            raise ReleaseError("its certificate and its schema disagree on the rows a person may have")
+        certificate.recheck()
+        measurements.check(certificate.events)
     except OpenPriorError as error:
         raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
     except _DAMAGE as error:

@@ -1,7 +1,7 @@
 """Small questions to a private table, apart from a release: one run in the ledger, one curator, one certificate."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -10,12 +10,13 @@ from openprior.certificate import Certificate, certify
 from openprior.data.encode import Encoder
 from openprior.data.schema import Schema
 from openprior.data.source import open_source
-from openprior.errors import SourceError
+from openprior.errors import LedgerError, SourceError
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import Budget, budget_rho, open_run
 from openprior.privacy.units import Relation, Unit
 from openprior.privacy.vault import Vault
+from openprior.workload import Marginal
 
 __all__ = ["Inquiry", "inquire"]
 
@@ -43,24 +44,50 @@ def inquire(
     epsilon: float,
     delta: float,
     options: Mapping[str, object],
+    marginals: Iterable[Marginal],
     relation: str = "replace-one",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     seed: int | None = None,
 ) -> Iterator[Inquiry]:
-    """Reserve (ε, δ) for the table and open a curator; certify at the end. What is not spent goes back."""
+    """Reserve (ε, δ) for the table and open a curator; certify at the end. What is not spent goes back.
+
+    `marginals` will be looked at: they are counted before anything is charged, so that a table that does not fit its
+    schema costs nothing. With a ledger, the dataset must have a budget: that of a small question should not become
+    the budget of the release to come.
+    """
     rho = budget_rho(epsilon, delta)
     source = open_source(private)
     unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
     encoder = Encoder(schema, source, private=True, levels=True)
-    details = {"mechanism": what, "options": dict(options), "schema": schema.hash, "seed": seed}
+    details = {
+        "mechanism": what,
+        "options": dict(options),
+        "schema": schema.hash,
+        "relation": str(unit.relation),
+        "seed": seed,
+    }
     budget = Budget(name=dataset or source.name, epsilon=epsilon, delta=delta, rho=rho, details=details)
+    _check_budget(ledger, budget.name)
     with open_run(ledger, budget, seed=seed) as (account, _, noise):
         vault = Vault(encoder, on_rows=_refuse_empty if unit.n_is_public else None)
         asked = Inquiry(Curator(vault, unit=unit, noise=noise, account=account))
+        asked.curator.announce(marginals)
+        asked.curator.look_ahead()
         yield asked
         asked.certificate = certify(
             account, unit, budget, schema.hash, what, options, is_private=noise.is_private
+        )
+
+
+def _check_budget(ledger: str | Path | Ledger | None, name: str) -> None:
+    if ledger is None:
+        return
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    if name not in {d.name for d in book.datasets()}:
+        raise LedgerError(
+            f"dataset '{name}' has no budget in this ledger yet; set one for all that is to come with "
+            f"'openprior ledger budget FILE {name} --epsilon … --delta …', or name another with --dataset"
         )
 
 

@@ -2,16 +2,20 @@
 
 The noise of a measurement is known exactly, whatever became of it in a model. So where a marginal was measured, or is
 the sum of cells that were, its true counts have a confidence interval that rests on nothing else: not on the public
-table, not on the model, not on which marginals were chosen, because noise is drawn after the choice. Where nothing was
-measured there is none.
+table, not on the model, and not on why it was chosen, because noise is drawn after the choice. Where nothing was
+measured there is none. True counts are those of the rows that were counted: where a person may have more rows than the
+schema's limit, of the rows that are left.
+
+One thing could spoil it: a mechanism that measures the same cell again *because* of what came out, until it likes the
+mean. Repeats of the mechanisms here follow from how wrong the model is elsewhere, and coverage is tested for each.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +175,37 @@ class Measurements:
             item = Measured(
                 free, values[start:end], float(fact["sigma"]), fact["noise"], fact["fixed"], fact["queries"]
             )
-            if not item.queries and len(item.values) != prod(domain[a] for a in free):
+            fits = all(isinstance(c, int) and 0 <= c < domain[a] for a, c in item.fixed.items())
+            fits = fits and (bool(item.queries) or len(item.values) == prod(domain[a] for a in free))
+            if not fits or not 0 < item.sigma < inf or not np.isfinite(item.values).all():
                 raise ReleaseError("its measurements do not fit its schema")
             items.append(item)
         return Measurements(domain, items)
+
+    def check(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Raise unless these are the measurements that a certificate's events speak of, one by one."""
+        spoken = [e for e in events if e["kind"] in ("gaussian", "laplace")]
+        if len(spoken) != len(self._items) or not all(map(self._is, self._items, spoken)):
+            raise ReleaseError("its measurements are not those of its certificate")
+
+    def _is(self, item: Measured, event: Mapping[str, Any]) -> bool:
+        marginal, fixed = tuple(event["marginal"]), dict(item.fixed)
+        part = event.get("part")
+        if part is not None:
+            fixed = {a: c for a, c in fixed.items() if a not in part["keys"]}
+            if {a: item.fixed.get(a) for a in part["keys"]} != dict(
+                zip(part["keys"], part["codes"], strict=True)
+            ):
+                return False
+        if event["cell"] is None:
+            same = marginal == item.free and not fixed
+        else:
+            codes = np.unravel_index(event["cell"], [self.domain[a] for a in marginal])
+            same = not item.free and fixed == dict(zip(marginal, map(int, codes), strict=True))
+        sigma = event["sigma"] if event["kind"] == "gaussian" else sqrt(2) * event["scale"]
+        return (
+            same
+            and item.noise == event["kind"]
+            and item.queries == event.get("queries", "")
+            and abs(item.sigma - sigma) <= 1e-9 * sigma
+        )

@@ -8,7 +8,7 @@ from openprior.counting.plan import Cells
 from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore
-from openprior.privacy.units import Unit
+from openprior.privacy.units import Relation, Unit
 from openprior.workload import Marginal
 from tests.conftest import random_table
 from tests.reference.test_sensitivity import (
@@ -70,6 +70,18 @@ def test_the_value_is_the_score() -> None:
             assert value == pytest.approx(expected, abs=0.02), name
 
 
+def test_a_certificate_with_steps_that_cannot_be_is_refused() -> None:
+    asked = curator(tables(UNITS[0].relation)[3], UNITS[0])
+    asked.measure(("a",), RHO)
+    asked.measure_score(SCORES["sum"], RHO)  # type: ignore[arg-type]
+    plain, score = asked.events
+    assert event_rho({**plain, "kind": "raw rows gaussian"}, UNITS[0]) == np.inf
+    part = {"keys": ["k"], "number": 1, "codes": [0]}
+    assert event_rho({**score, "part": part}, UNITS[0]) == np.inf
+    mixture = {**score, "kind": "best mixture laplace"}
+    assert event_rho(mixture, Unit(Relation.ADD_REMOVE)) == np.inf
+
+
 def test_a_certificate_that_says_less_is_refused() -> None:
     asked = curator(tables(UNITS[0].relation)[3], UNITS[0])
     asked.measure_score(SCORES["sum"], RHO)  # type: ignore[arg-type]
@@ -90,6 +102,14 @@ def test_what_is_refused_before_anything_is_charged() -> None:
         asked.measure_score(one_term(("a",), weight=0.0), RHO)
     with pytest.raises(PrivacyError, match="shape"):
         asked.measure_score(L1Score(("a",), ((1.0, np.zeros(3)),)), RHO)
+    with pytest.raises(PrivacyError, match="order"):
+        asked.measure_score(L1Score(("b", "a"), ((1.0, np.zeros(4)),)), RHO)
+    with pytest.raises(PrivacyError, match="not finite"):
+        L1Score(("a",), ((1e300, np.zeros(2)),), weight=1e300)
+    with pytest.raises(PrivacyError, match="not finite"):
+        L1Score(("a",), ((1.0, np.zeros(2, complex)),))
+    with pytest.raises(PrivacyError, match="no cell"):
+        asked.measure_score(CellScores(CELLS, np.arange(0), np.zeros(0)), RHO)
     with pytest.raises(BudgetExceeded):
         asked.measure_score(one_term(("a",)), 2 * asked.rho)
     assert not asked.events

@@ -6,6 +6,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import BudgetExceeded, OptionError
+from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.privacy.ledger import Ledger
 from tests.conftest import random_table
 
@@ -47,6 +48,8 @@ def test_private_error_is_the_exact_one_plus_noise_of_the_stated_size(noise: str
 
 def test_it_is_charged_to_the_ledger_and_refused_beyond_it() -> None:
     ledger = Ledger()
+    rho = rho_from_epsilon_delta(0.1, 1e-6)
+    ledger.set_budget("survey", rho=rho, epsilon=0.1, delta=1e-6)
     op.best_mixture_error(
         PRIVATE, GOOD, schema=SCHEMA, epsilon=0.1, delta=1e-6, ledger=ledger, dataset="survey"
     )

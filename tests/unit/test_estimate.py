@@ -60,6 +60,28 @@ def test_under_add_remove_it_is_a_share_of_the_released_rows() -> None:
     assert found.workload_error == pytest.approx(op.evaluate(release, PRIVATE).workload_error, abs=0.1)
 
 
+def test_with_a_private_number_of_rows_nothing_is_cut_off_above() -> None:
+    tiny = op.release(
+        PRIVATE.slice(0, 400), PUBLIC.slice(0, 20), schema=SCHEMA, workload=op.all_marginals(1), epsilon=1.0,
+        delta=1e-6, mechanism=op.PublicProxy(), relation="add-remove", seed=1,
+    )  # fmt: skip
+    n = tiny.synthetic.num_rows
+    assert n < 100
+    found = op.estimate_error(tiny, PRIVATE.slice(0, 400), epsilon=20.0, seed=1)
+    assert found.low <= found.workload_error <= found.high
+    assert found.workload_error == pytest.approx(400 / n - 1, rel=0.5)
+
+
+def test_a_release_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
+    made().save(tmp_path / "r")
+    path = tmp_path / "r" / "certificate.json"
+    text = json.loads(path.read_text(encoding="utf-8"))
+    for change in ({"rows_per_person": 3}, {"epsilon": 1e-3, "rho": 1.0}):
+        path.write_text(json.dumps({**text, **change}), encoding="utf-8")
+        with pytest.raises(op.OpenPriorError, match="damaged"):
+            op.estimate_error(tmp_path / "r", PRIVATE, epsilon=0.1, seed=1)
+
+
 def test_it_is_charged_to_the_releases_dataset_and_refused_beyond_its_budget() -> None:
     ledger = Ledger()
     ledger.set_budget("survey", rho=0.02, epsilon=0.2, delta=0.0)
@@ -85,6 +107,8 @@ def test_what_is_written_may_be_published(tmp_path: Path) -> None:
     text = json.loads((tmp_path / "estimate" / "estimate.json").read_text(encoding="utf-8"))
     assert text["workload_error"] == found.workload_error
     assert text["statement"].startswith("Differentially private with ε = 1 and δ = 0")
+    assert text["together"].endswith("ε = 2 and δ = 1e-06.")
+    assert text["together"] in (tmp_path / "estimate" / "report.html").read_text(encoding="utf-8")
 
 
 def test_clumsy_calls() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,21 @@ def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -
     again = op.open_release(tmp_path / "r")
     assert again.answers(["a"]).equals(made.answers(["a"]))
     assert set(again.answers(["a"])["basis"].to_pylist()) == {"measured"}
-    (tmp_path / "r" / "measurements.parquet").unlink()
+    file = tmp_path / "r" / "measurements.parquet"
+    whole = file.read_bytes()
+    for change in (
+        lambda items: items[1:],
+        lambda items: [replace(items[0], sigma=items[0].sigma / 2), *items[1:]],
+        lambda items: [replace(items[0], sigma=0.0), *items[1:]],
+        lambda items: [replace(items[0], free=("b",), values=items[0].values[:3]), *items[1:]],
+        lambda items: [replace(items[0], values=items[0].values * np.nan), *items[1:]],
+        lambda items: [replace(items[0], noise="laplace"), *items[1:]],
+    ):
+        Measurements(DOMAIN, change(list(made.measurements))).save(file, SCHEMA)
+        with pytest.raises(ReleaseError, match="damaged: its measurements"):
+            op.open_release(tmp_path / "r")
+    file.write_bytes(whole)
+    assert op.open_release(tmp_path / "r")
+    file.unlink()
     with pytest.raises(ReleaseError, match="damaged"):
         op.open_release(tmp_path / "r")

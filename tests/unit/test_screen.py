@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.errors import OptionError
+from openprior.errors import LedgerError, OptionError
 from openprior.privacy.ledger import Ledger
 from tests.conftest import random_table
 
@@ -81,6 +81,9 @@ def test_words() -> None:
 
 def test_it_is_charged_once_for_all_candidates() -> None:
     ledger = Ledger()
+    with pytest.raises(LedgerError, match="no budget in this ledger yet"):
+        op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
+    ledger.set_budget("survey", rho=0.1, epsilon=0.4, delta=0.0)
     found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
     (status,) = ledger.datasets()
     assert status.name == "survey"
@@ -102,3 +105,46 @@ def test_clumsy_calls() -> None:
         op.screen(PRIVATE, [GOOD.drop_columns(["b"])], schema=SCHEMA, epsilon=1.0)
     with pytest.raises(op.OpenPriorError, match="empty"):
         op.screen(PRIVATE.slice(0, 0), [GOOD], schema=SCHEMA, epsilon=1.0)
+
+
+def test_under_add_remove_the_number_of_rows_is_measured_too() -> None:
+    found = [
+        op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=1.0, relation="add-remove", seed=s) for s in range(20)
+    ]
+    for one in found:
+        assert [s.name for s in one.ranked] == ["good", "shifted", "far"]
+        total, *others = one.certificate.events
+        assert (
+            total["kind"] == "laplace" and total["marginal"] == [] and total["epsilon"] == pytest.approx(0.1)
+        )
+        assert len(others) == 3
+        one.certificate.recheck()
+    errors = [one.best.error for one in found]
+    assert np.mean(errors) == pytest.approx(distance(GOOD), abs=0.01)
+    chances = {one.best.by_chance for one in found}
+    assert len(chances) > 10  # from the noisy number of rows, not from the true one
+
+
+def test_runs_about_other_neighbours_are_not_added_up() -> None:
+    ledger = Ledger()
+    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    op.screen(
+        PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, relation="add-remove", ledger=ledger, dataset="survey"
+    )
+    with pytest.raises(LedgerError, match="do not add up"):
+        op.screen(PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, ledger=ledger, dataset="survey")
+
+
+def test_a_table_that_does_not_fit_and_a_bad_seed_cost_nothing() -> None:
+    ledger = Ledger()
+    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    bad = PRIVATE.set_column(0, "a", pa.array(np.full(PRIVATE.num_rows, 9)))
+    for relation in ("replace-one", "add-remove"):
+        with pytest.raises(op.OpenPriorError):
+            op.screen(
+                bad, [GOOD], schema=SCHEMA, epsilon=0.1, relation=relation, ledger=ledger, dataset="survey"
+            )
+    with pytest.raises(OptionError, match="seed"):
+        op.screen(PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, ledger=ledger, dataset="survey", seed=-1)
+    (status,) = ledger.datasets()
+    assert status.committed == 0

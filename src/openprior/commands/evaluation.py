@@ -48,15 +48,16 @@ def evaluate(
 ) -> None:
     """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
     import openprior as op
-    from openprior.evaluate.metrics import write_report, write_text
+    from openprior.evaluate.metrics import check_place, write_report, write_text
 
+    # Beside the release folder, not in it: what is published must not carry private figures.
+    place = report or _beside(release, ".evaluation") / "report.html"
+    check_place(place)
     made = op.open_release(release)
     found = op.evaluate(
         made, private, workload=None if workload is None else arguments.workload(workload), of=of
     )
     quality = None if quick and target is None else op.evaluate_quality(made, private, target=target)
-    # Beside the release folder, not in it: what is published must not carry private figures.
-    place = report or _beside(release, ".evaluation") / "report.html"
     write_report(made, found, private, place, quality=quality)
     facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     written = {"report": str(place)}
@@ -97,7 +98,7 @@ def estimate(
     ] = None,
     ledger: common.Ledger = None,
     ledger_timeout: Wait = 30.0,
-    dataset: common.Dataset = None,
+    dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
     insecure_seed: common.Seed = None,
     json: Json = False,
 ) -> None:
@@ -128,8 +129,8 @@ def estimate(
         f"workload error {max(found.workload_error, 0):.4f} (95 %: {found.low:.4f} to {found.high:.4f}), "
         f"largest error of a cell {found.max_error:.4f} ({found.max_low:.4f} to {found.max_high:.4f})"
     )
-    typer.echo(found.statement)
-    typer.echo(f"wrote {place}")
+    for line in (found.statement, found.together, f"wrote {place}"):
+        typer.echo(line)
 
 
 def _beside(release: Path, ending: str) -> Path:

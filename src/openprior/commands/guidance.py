@@ -71,6 +71,9 @@ def screen(
         str, typer.Option(help="distance: the table as it stands | mixture: what reweighting cannot repair")
     ] = "distance",
     marginals: Annotated[int, typer.Option(help="Compare all marginals of so many columns.")] = 1,
+    relation: Annotated[
+        str, typer.Option(help="replace-one | add-remove, as for the release")
+    ] = "replace-one",
     ledger: common.Ledger = None,
     ledger_timeout: Wait = 30.0,
     dataset: common.Dataset = None,
@@ -89,6 +92,7 @@ def screen(
         schema=None if schema is None else op.Schema.load(schema),
         by=by,
         marginals=marginals,
+        relation=relation,
         ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
         dataset=dataset,
         seed=insecure_seed,

@@ -23,6 +23,7 @@ from openprior.workload import Marginal, Workload, all_marginals
 
 __all__ = [
     "Evaluation",
+    "check_place",
     "compare",
     "errors_of",
     "released_shares",
@@ -148,8 +149,25 @@ def write_report(
     write_text(path, render(release, found, truth=truth, quality=quality, estimate=estimate))
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
+    for folder in path.absolute().parents:
+        if (folder / "certificate.json").exists():
+            raise ReleaseError(
+                f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
+            )
+    if path.exists():
+        try:
+            known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            known = False
+        if not known:
+            raise ReleaseError(f"{path} exists and is not an earlier evaluation; choose another name")
+
+
 def write_text(path: Path, text: str) -> None:
-    """Write a file of a report, whole or not at all."""
+    """Write a file of an evaluation, whole or not at all. NOT PRIVATE."""
+    check_place(path)
     draft = path.parent / f".{path.name}.draft-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -41,6 +41,8 @@ class ErrorEstimate:
     """95 % interval of the largest error of a cell."""
     of: str
     certificate: Certificate
+    release: Certificate
+    """That of the release itself."""
 
     @property
     def epsilon(self) -> float:
@@ -62,6 +64,12 @@ class ErrorEstimate:
         """The guarantee in plain words."""
         return self.certificate.statement
 
+    @property
+    def together(self) -> str:
+        """What release and estimate promise together: their ε add up, and their δ."""
+        epsilon, delta = self.epsilon + self.release.epsilon, self.delta + self.release.delta
+        return f"Release and estimate together are differentially private with ε = {epsilon:g} and δ = {delta:g}."
+
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         names = (
@@ -75,7 +83,11 @@ class ErrorEstimate:
             "epsilon",
             "delta",
         )
-        return {**{name: getattr(self, name) for name in names}, "statement": self.statement}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "statement": self.statement,
+            "together": self.together,
+        }
 
 
 def estimate_error(
@@ -102,6 +114,7 @@ def estimate_error(
         epsilon=epsilon,
         delta=delta,
         options={"of": of},
+        marginals=work.marginals,
         relation=made.certificate.relation,
         ledger=ledger,
         dataset=dataset or made.certificate.dataset,
@@ -110,7 +123,6 @@ def estimate_error(
         curator = asked.curator
         # Where n is private, errors are shares of the released number of rows.
         n = float(curator.n) if curator.unit.n_is_public else float(made.synthetic.num_rows)
-        curator.announce(work.marginals)
         noise = "laplace" if curator.is_pure else "gaussian"
         total = SumScore(
             tuple(
@@ -119,14 +131,22 @@ def estimate_error(
                 if w > 0
             )
         )
+        # References are rounded to 1/1024 row a cell, answers to quarters of one, and scores to steps.
+        rough = max(len(shares[m]) for m in work.marginals) / 2048 + 0.01
         cells = Cells(made.schema.domain, work.marginals)
         answers = np.concatenate([shares[m] * n for m in work.marginals])
         largest = CellScores(cells, np.arange(len(cells)), answers)
         half, rest = curator.shares([1, 1])
         first = curator.measure_score(total, half, noise=noise)
         second = curator.measure_score(largest, min(rest, curator.remaining), noise=noise)
+    # Where n is private, a share of the released rows may be above what a share of the table can be.
+    top = 1.0 if curator.unit.n_is_public else math.inf
     return ErrorEstimate(
-        *_interval(first, n, most=2.0), *_interval(second, n, most=1.0), of=of, certificate=asked.proof
+        *_interval(first, n, rough=rough, most=2 * top),
+        *_interval(second, n, rough=0.375, most=top),
+        of=of,
+        certificate=asked.proof,
+        release=made.certificate,
     )
 
 
@@ -149,8 +169,8 @@ def reach95(measured: Measurement) -> float:
     return factor * measured.sigma
 
 
-def _interval(measured: Measurement, n: float, *, most: float) -> tuple[float, float, float]:
-    """The estimate and its interval, as shares and within what is possible."""
-    value, reach = float(measured.values[0]) / n, reach95(measured) / n
+def _interval(measured: Measurement, n: float, *, rough: float, most: float) -> tuple[float, float, float]:
+    """The estimate and its interval, as shares and within what is possible; `rough` rows for rounding."""
+    value, reach = float(measured.values[0]) / n, (reach95(measured) + rough) / n
     low, middle, high = (min(max(v, 0.0), most) for v in (value - reach, value, value + reach))
     return middle, low, high

@@ -71,6 +71,7 @@ def best_mixture_error(
         epsilon=epsilon,
         delta=delta,
         options={"noise": noise},
+        marginals=work.marginals,
         ledger=ledger,
         dataset=dataset,
         seed=seed,

@@ -32,6 +32,8 @@ from openprior.workload import Workload, all_marginals
 __all__ = ["Screened", "Screening", "screen"]
 
 BY = ("distance", "mixture")
+_TOTAL = 0.1
+"""Share of the budget that measures the number of rows, where it is private."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def screen(
     schema: Schema | None = None,
     by: str = "distance",
     marginals: int = 1,
+    relation: str = "replace-one",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     seed: int | None = None,
@@ -109,6 +112,7 @@ def screen(
     schema       what the columns are; drafted from the first candidate if not given
     by           "distance" of the table as it stands, or "mixture": what reweighting its rows cannot repair
     marginals    compare all marginals of so many columns
+    relation     "replace-one" (the number of rows is public), or "add-remove": a tenth of ε measures it first
     ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
     seed         given: repeatable noise for an experiment, NOT PRIVATE
     """
@@ -124,19 +128,20 @@ def screen(
         epsilon=epsilon,
         delta=delta,
         options={"by": by, "marginals": marginals, "candidates": len(tables.rows)},
+        marginals=work.marginals,
+        relation=relation,
         ledger=ledger,
         dataset=dataset,
         seed=seed,
     ) as asked:
-        curator, n = asked.curator, asked.curator.n
-        curator.announce(work.marginals)
+        curator = asked.curator
+        n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
         found = []
         for (name, table), share in zip(
             tables.rows.items(), curator.shares([1.0] * len(tables.rows)), strict=True
         ):
-            measured = _ask(curator, table, work, by, min(share, curator.remaining))
-            scale = float(n) if by == "distance" else 1.0
-            found.append(_judged(name, table, measured, scale, by, work, n))
+            measured = _ask(curator, table, work, by, min(share, curator.remaining), n)
+            found.append(_judged(name, table, measured, n if by == "distance" else 1.0, by, work, n))
     return Screening(tuple(sorted(found, key=lambda s: s.error)), by, asked.proof)
 
 
@@ -168,20 +173,29 @@ def _named(sources: list[Any]) -> dict[str, Any]:
     }
 
 
-def _ask(curator: Curator, table: Table, work: Workload, by: str, rho: float) -> Measurement:
+def _noise(curator: Curator) -> str:
+    return "laplace" if curator.is_pure else "gaussian"
+
+
+def _noisy_total(curator: Curator) -> float:
+    share, _ = curator.shares([_TOTAL, 1 - _TOTAL])
+    return max(1.0, float(curator.measure_total(share, noise=_noise(curator)).values[0]))
+
+
+def _ask(curator: Curator, table: Table, work: Workload, by: str, rho: float, n: float) -> Measurement:
     """Its error, in rows for a distance and as a share for a mixture."""
-    noise = "laplace" if curator.is_pure else "gaussian"
+    noise = _noise(curator)
     if by == "mixture":
         return curator.measure_best_mixture(table.unique()[0], work.marginals, rho, noise=noise)
     counts, weight = count_table(table, work.marginals), 1 / len(work)
-    scale = curator.n / table.n
+    scale = n / table.n
     scaled = {m: np.asarray(c * scale, dtype=np.float64) for m, c in counts.items()}
     parts = tuple(L1Score(m, ((1.0, scaled[m]),), weight=weight) for m in work.marginals)
     return curator.measure_score(SumScore(parts), rho, noise=noise)
 
 
 def _judged(
-    name: str, table: Table, measured: Measurement, scale: float, by: str, work: Workload, n: int
+    name: str, table: Table, measured: Measurement, scale: float, by: str, work: Workload, n: float
 ) -> Screened:
     error, reach = float(measured.values[0]) / scale, reach95(measured) / scale
     most = 2.0 if by == "distance" else 1.0
@@ -190,7 +204,7 @@ def _judged(
     return Screened(name, table.n, error, low, high, chance, _words(by, error, reach, chance))
 
 
-def _by_chance(table: Table, work: Workload, n: int) -> float:
+def _by_chance(table: Table, work: Workload, n: float) -> float:
     """The expected distance of two samples of n and m rows from one population with the public table's shares.
 
     A share's difference is about normal with variance p(1 − p)(1/n + 1/m), so its mean size is √(2/π) of the root.

@@ -61,10 +61,14 @@ def delta_from_rho(rho: float, epsilon: float) -> float:
     return min(1.0, math.exp(min(best, 0.0)))
 
 
-@functools.lru_cache(maxsize=1024)
 def rho_from_epsilon_delta(epsilon: float, delta: float) -> float:
     """The largest ρ for which ρ-zCDP implies (ε, δ)-DP, from below."""
     check_epsilon_delta(epsilon, delta)
+    return _rho(float(epsilon), float(delta))
+
+
+@functools.lru_cache(maxsize=1024)
+def _rho(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon + 1.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -84,13 +88,17 @@ def pure_rho(epsilon: float) -> float:
     return epsilon**2 / 2 * (1 + 2**-30)
 
 
-@functools.lru_cache(maxsize=1024)
 def epsilon_from_rho(rho: float, delta: float) -> float:
     """The smallest ε for which ρ-zCDP implies (ε, δ)-DP, from above."""
     if not 0 < delta < 1:
         raise OptionError(f"delta ({delta}) must lie strictly between 0 and 1")
-    if rho <= 0:
-        return 0.0
+    if math.isnan(rho):
+        raise OptionError("rho is not a number")
+    return 0.0 if rho <= 0 else _epsilon(float(rho), float(delta))
+
+
+@functools.lru_cache(maxsize=1024)
+def _epsilon(rho: float, delta: float) -> float:
     low, high = 0.0, rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12
     for _ in range(200):
         middle = (low + high) / 2

@@ -329,6 +329,8 @@ class Curator:
             raise PrivacyError("a score is measured on the whole table; use the curator that was partitioned")
         scores.check(self.domain if isinstance(scores, CellScores) else self.full_domain)
         over_cells = isinstance(scores, CellScores)
+        if isinstance(scores, CellScores) and not len(scores.only):
+            raise PrivacyError("there is no cell whose score could be measured; give at least one")
         steps = score_steps(self.__unit, over_cells=over_cells)
         candidates: Scores = scores if isinstance(scores, CellScores) else [scores]
         rows_a_step = float(scores.sensitivity(self.__unit)) / steps

@@ -181,6 +181,7 @@ class Ledger:
         with self._transaction("IMMEDIATE") as connection:
             row = connection.execute("SELECT rho, stated FROM dataset WHERE name = ?", (dataset,)).fetchone()
             committed = _committed(connection, dataset)
+            _check_relation(connection, dataset, details)
             if row is None or (not row[1] and committed == 0):
                 connection.execute(
                     "INSERT INTO dataset VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE "
@@ -493,6 +494,23 @@ def _committed(connection: sqlite3.Connection, dataset: str) -> Fraction:
         (dataset, dataset),
     )
     return _sum(rho for (rho,) in rows)
+
+
+def _check_relation(connection: sqlite3.Connection, dataset: str, details: Mapping[str, object]) -> None:
+    """Costs of one dataset add up only if all are about the same neighbours."""
+    asked = details.get("relation")
+    rows = connection.execute(
+        "SELECT details FROM run WHERE dataset = ? AND (closed IS NULL OR EXISTS "
+        "(SELECT 1 FROM event WHERE event.run = run.id))",
+        (dataset,),
+    )
+    for (text,) in rows:
+        before = json.loads(text).get("relation")
+        if asked and before and before != asked:
+            raise LedgerError(
+                f"dataset '{dataset}' has runs under {before}, and this one asks under {asked}, which do not add up; "
+                f"use {before}, or another dataset name with a budget of its own"
+            )
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

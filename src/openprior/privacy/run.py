@@ -57,11 +57,13 @@ def open_run(
     resume: bool = False,
 ) -> Iterator[tuple[Account, int, Noise]]:
     """Reserve the budget; gives the account, the seed of all public randomness, and the noise."""
+    if seed is not None and seed < 0:
+        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
+    noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     public_seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
     journal, run, public_seed = _begin(book, budget, out, public_seed, resume)
     account = Account(book, run, rho=budget.rho, epsilon=budget.epsilon, delta=budget.delta, journal=journal)
-    noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     try:
         yield account, public_seed, noise
     except BaseException as error:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import isfinite
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +22,7 @@ from openprior.counting.plan import Cells
 from openprior.data.domain import Domain
 from openprior.errors import PrivacyError
 from openprior.privacy.units import Unit
-from openprior.workload import Marginal
+from openprior.workload import Marginal, canonical
 
 __all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "levels", "score_steps"]
 
@@ -32,6 +31,8 @@ _GRID = 1 << 10
 _LEVELS = 1 << 10
 """Levels a sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
 partition, where one person's rows may touch many parts, it stays far below what spreading them saves."""
+_LARGEST = 2.0**40
+"""Of weights, coefficients and offsets."""
 _QUARTERS = 4
 """Levels a row of single cells."""
 _FAR = 1 << 61
@@ -69,7 +70,7 @@ class L1Score:
 
     def __post_init__(self) -> None:
         numbers = [self.weight, self.offset, *(c for c, _ in self.terms)]
-        if not all(isfinite(v) for v in numbers) or not all(_summable(r) for _, r in self.terms):
+        if not all(abs(v) <= _LARGEST for v in numbers) or not all(_summable(r) for _, r in self.terms):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
             )
@@ -81,6 +82,8 @@ class L1Score:
 
     def check(self, domain: Domain) -> None:
         """Raise unless it fits the domain: another shape would be broadcast, and count one change many times."""
+        if self.marginal != canonical(self.marginal, domain):
+            raise PrivacyError(f"the columns of the score of {self.marginal} must be in the domain's order")
         for _, reference in self.terms:
             if reference.shape != (domain.size(self.marginal),):
                 raise PrivacyError(
@@ -105,8 +108,8 @@ class L1Score:
                 raise PrivacyError(
                     f"a reference of {self.marginal} has {len(reference)} of {len(table)} cells"
                 )
-            steps += Fraction(coefficient) * int(distance(table, reference, _GRID))
-        return Fraction(self.weight) * (Fraction(self.offset) + steps / _GRID)
+            steps += Fraction(float(coefficient)) * int(distance(table, reference, _GRID))
+        return Fraction(float(self.weight)) * (Fraction(float(self.offset)) + steps / _GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +193,12 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
 
 @lru_cache(maxsize=4096)
 def _lipschitz(weight: float, coefficients: tuple[float, ...]) -> Fraction:
-    return abs(Fraction(weight)) * sum((abs(Fraction(c)) for c in coefficients), Fraction(0))
+    return abs(Fraction(float(weight))) * sum((abs(Fraction(float(c))) for c in coefficients), Fraction(0))
 
 
 def _summable(reference: NDArray[np.float64]) -> bool:
     """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits."""
-    return bool(np.abs(reference).sum() <= 2.0**50 and _within(reference))
+    return reference.dtype.kind in "fiu" and bool(np.abs(reference).sum() <= 2.0**50 and _within(reference))
 
 
 def _within(numbers: NDArray[np.float64]) -> bool:
