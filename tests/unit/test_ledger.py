@@ -50,9 +50,7 @@ def test_a_run_that_does_not_fit_is_refused_and_leaves_no_trace(ledger: Ledger) 
     ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
     start(ledger, 0.75)
     before = ledger.datasets()
-    with pytest.raises(
-        BudgetExceeded, match=r"'survey' has ρ = 0.25 left of 1, and this run asks for 0.26"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"'survey' has ρ = 0.25 left of 1, and this run asks for 0.26"):
         start(ledger, 0.26)
     assert ledger.datasets() == before
     start(ledger, 0.25)
