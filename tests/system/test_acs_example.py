@@ -109,6 +109,7 @@ def test_a_draft_without_edits_works_too(years: tuple[Path, Path], tmp_path: Pat
         workload=op.all_marginals(1),
         epsilon=1.0,
         delta=DELTA,
+        mechanism=op.PmwPub(),
         seed=0,
         out=tmp_path / "release",
     )

@@ -12,10 +12,12 @@ from openprior.counting.local import count_table
 from openprior.data.encode import encode_table
 from openprior.evaluate.metrics import errors_of
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 
 
-@pytest.mark.parametrize("share", ["025", "050", "075", "100"])
+@pytest.mark.parametrize(
+    "share", ["025", *(pytest.param(s, marks=pytest.mark.slow) for s in ("050", "075")), "100"]
+)
 def test_not_worse_than_the_public_proxy(share: str, data_folder: Path) -> None:
     folder = data_folder / "jam" / f"adult_pub{share}_01"
     schema = op.Schema.from_sizes(json.loads((folder / f"{folder.name}-domain.json").read_text()))

@@ -162,7 +162,7 @@ def check_place(path: Path) -> None:
         except (OSError, UnicodeDecodeError):
             known = False
         if not known:
-            raise ReleaseError(f"{path} exists and is not an earlier evaluation; choose another name")
+            raise ReleaseError(f"the report {path} exists and is not an earlier evaluation; choose another place")
 
 
 def write_text(path: Path, text: str) -> None:
