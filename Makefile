@@ -22,8 +22,8 @@ demo: $(STAMP) ## release the embedded demo survey, with a report
 	$(BIN)/openprior demo -o demo-release
 
 check: $(STAMP) ## format, lint, types, layers
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks docs/build_api.py
+	$(BIN)/ruff check src tests benchmarks docs/build_api.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -47,8 +47,8 @@ results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/res
 	$(BIN)/python -m benchmarks.plots
 
 format: $(STAMP) ## rewrite the files in the project's format
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks docs/build_api.py
+	$(BIN)/ruff check --fix src tests benchmarks docs/build_api.py
 
 docs: $(STAMP) ## write docs/api.md from the docstrings
 	$(BIN)/python docs/build_api.py

@@ -47,12 +47,16 @@ class Certificate:
     """"secure", or NOT PRIVATE (seeded noise)."""
     mechanism: str
     options: Mapping[str, Any]
+    """The mechanism's options."""
     dataset: str
+    """The private table's name in the ledger."""
     run: str
+    """The run's id there."""
     schema_hash: str
     created: str
     versions: Mapping[str, str]
     events: tuple[Mapping[str, Any], ...] = field(repr=False)
+    """Every step, in order, with the numbers that it was calibrated with."""
     remarks: tuple[str, ...] = ()
     """What the mechanism says of its outcome."""
 
@@ -75,16 +79,17 @@ class Certificate:
             if self.relation == Relation.REPLACE_ONE
             else f"adding or removing one person ({rows})"
         )
+        steps = "1 step" if len(self.events) == 1 else f"{len(self.events)} steps"
         if self.is_pure:
             return (
                 f"Differentially private with ε = {self.epsilon:g} and δ = 0 (pure): {change} changes the probability "
                 f"of any outcome by at most a factor e^{self.epsilon:g}. It spent ε = {self.epsilon_spent:.6g} in "
-                f"{len(self.events)} steps."
+                f"{steps}."
             )
         return (
             f"Differentially private with ε = {self.epsilon:g} and δ = {self.delta:g}: {change} changes the "
             f"probability of any outcome by at most a factor e^{self.epsilon:g}, up to {self.delta:g}. "
-            f"It spent ρ = {self.rho_spent:.6g} of {self.rho:.6g} (zCDP) in {len(self.events)} steps, "
+            f"It spent ρ = {self.rho_spent:.6g} of {self.rho:.6g} (zCDP) in {steps}, "
             f"which is ε = {self.epsilon_spent:.4g} at this δ."
         )
 

@@ -73,7 +73,8 @@ class Known:
     standard_error: Floats
     low: Floats
     high: Floats
-    """95 % interval of the true count, cut at 0."""
+    """95 % interval of the true count, which is not negative: cut at 0 below, and a value below 0 counts as 0 above, so
+    that an unlucky draw does not look like certainty."""
 
 
 class Measurements:
@@ -130,7 +131,7 @@ class Measurements:
             kurtosis = (fourth / precision**2).reshape(-1)
             error[~np.isfinite(error)] = np.nan
             reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
-            return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value + reach, 0.0))
+            return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
 
     def save(self, path: Path, schema: "Schema") -> None:
         """One Parquet file, a row a number: what was measured, where, the value and its noise's standard deviation."""

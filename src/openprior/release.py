@@ -55,7 +55,9 @@ class Release:
         self.certificate = certificate
         """The proof of what it cost."""
         self.schema = schema
+        """What the columns are."""
         self.workload = workload
+        """What was asked for."""
         self.measurements = measurements
         """Every noisy number that was measured."""
         self.public = public

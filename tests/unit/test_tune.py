@@ -49,7 +49,7 @@ def test_a_good_prior_beats_a_tiny_budget() -> None:
     assert found.margin.is_clear
     assert found.verdict.startswith("public wins by ")
     assert found.options_text == "-m public"
-    assert "-m public -o release/" in found.command()
+    assert "-m public -o release" in found.command()
     assert found.seeds == 3
     assert "drift" in found.caveats[0]
 

@@ -108,7 +108,8 @@ def estimate(
     from openprior.folder import fresh
     from openprior.privacy.ledger import Ledger
 
-    place = fresh(out or _beside(release, ".estimate"))
+    place = out or _beside(release, ".estimate")
+    folder = fresh(place)
     made = op.open_release(release)
     found = op.estimate_error(
         made,
@@ -121,7 +122,7 @@ def estimate(
         dataset=dataset,
         seed=insecure_seed,
     )
-    write_estimate(found, made, place)
+    write_estimate(found, made, folder)
     if json:
         print_json({**found.as_dict(), "out": str(place)})
         return
@@ -134,4 +135,5 @@ def estimate(
 
 
 def _beside(release: Path, ending: str) -> Path:
-    return release.resolve().with_name(release.resolve().name + ending)
+    folder = release if release.name not in ("", "..") else release.resolve()
+    return folder.with_name(folder.name + ending)

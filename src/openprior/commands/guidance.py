@@ -1,5 +1,6 @@
 """`openprior plan`, `screen` and `tune`: what to decide before the budget is spent."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,9 +26,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog="Example: openprior screen private.csv --public 2017.csv --public 2018.csv --epsilon 0.1"
     )(screen)
-    app.command(epilog="Example: openprior tune public.csv --epsilon 1 --delta 1e-9 --try tilt:rounds=12|48")(
-        tune
-    )
+    app.command(
+        epilog="Example: openprior tune public.csv --epsilon 1 --delta 1e-9 --try 'tilt:rounds=12|48'"
+    )(tune)
 
 
 def plan(
@@ -57,6 +58,10 @@ def plan(
         return
     for table in found.tables():
         print_table(table.title, table.headings, table.rows)
+    typer.echo(
+        "smallest count: 2σ, the least that can be told from nothing; affordable: how many marginals can be measured "
+        f"with noise below {100 * found.level:g} % of the table in L1; σ in rows"
+    )
     for line in found.advice:
         typer.echo(f"- {line}")
 
@@ -173,4 +178,7 @@ def tune(
     typer.echo(found.verdict)
     for line in found.caveats:
         typer.echo(f"- {line}")
-    typer.echo(f"then: {found.command(public=public)}")
+    more = (
+        "" if schema is None else f" --schema {shlex.quote(str(schema))}"
+    ) + f" --workload {shlex.quote(workload)}"
+    typer.echo(f"then: {found.command(public=shlex.quote(public), more=more)}")

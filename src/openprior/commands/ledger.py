@@ -33,8 +33,9 @@ def ledger_show(
             f"ρ = {d.remaining if d.remaining > 1e-12 * d.rho else 0:.6g} left"
         )
         for run in d.runs:
+            what = run.details.get("mechanism", "")
             typer.echo(
-                f"  {run.id}  {run.started}  {run.state}  reserved ρ = {run.reserved:.6g}, "
+                f"  {run.id}  {run.started}  {what}  {run.state}  reserved ρ = {run.reserved:.6g}, "
                 f"spent {float(run.spent):.6g} in {run.events} steps"
             )
 

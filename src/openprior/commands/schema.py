@@ -23,7 +23,10 @@ def schema_draft(
     out: Annotated[
         Path, typer.Option("-o", "--out", help="Schema file to write; must not exist.", readable=False)
     ],
-    bins: Annotated[int, typer.Option(help="Most bins of a number column.")] = 32,
+    bins: Annotated[
+        int,
+        typer.Option(help="Most bins of a number column; whole numbers of a short range keep a value each."),
+    ] = 32,
     person_id: Annotated[
         str | None, typer.Option(help="The column that says whose row it is; it is not released.")
     ] = None,

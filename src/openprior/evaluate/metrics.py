@@ -162,7 +162,9 @@ def check_place(path: Path) -> None:
         except (OSError, UnicodeDecodeError):
             known = False
         if not known:
-            raise ReleaseError(f"the report {path} exists and is not an earlier evaluation; choose another place")
+            raise ReleaseError(
+                f"the report {path} exists and is not an earlier evaluation; choose another place"
+            )
 
 
 def write_text(path: Path, text: str) -> None:

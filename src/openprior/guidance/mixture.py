@@ -52,7 +52,15 @@ def best_mixture_error(
     seed: int | None = None,
     max_seconds: float = 60.0,
 ) -> MixtureError:
-    """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE."""
+    """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE.
+
+    schema        what the columns are; drafted from the public table if not given
+    workload      the queries; all two-way marginals if not given
+    noise         "gaussian" or "laplace"
+    ledger        file that keeps the dataset's budget; `dataset` is the private table's name in it
+    seed          given: repeatable noise for an experiment, NOT PRIVATE
+    max_seconds   of the exact form; the private one always solves to the end
+    """
     public_source, source = open_source(public), open_source(private)
     schema = schema or Schema.draft(public_source)
     plan: Any = all_marginals(2) if workload is None else workload

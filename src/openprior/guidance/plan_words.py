@@ -137,7 +137,7 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
                     f"{o.cells:,}",
                     _rows(o.seen),
                     f"{o.affordable:,}",
-                    _rows(o.seen_if_affordable),
+                    _rows(o.seen_if_affordable) if o.affordable else "–",
                 )
                 for o in made.orders
             ),
@@ -152,7 +152,7 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
                     _percent(b.l1, 2.0),
                     _rows(b.seen),
                     f"{b.affordable:,}",
-                    _rows(b.seen_if_affordable),
+                    _rows(b.seen_if_affordable) if b.affordable else "–",
                 )
                 for b in made.bought
             ),
@@ -166,7 +166,7 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
             ),
         ),
         PlanTable(
-            "Time and memory, rough, on two cores",
+            "Time and memory, roughly",
             ("mechanism", "seconds", "megabytes"),
             tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in made.costs),
         ),

@@ -119,10 +119,12 @@ class Tuning:
         """The best setting for the command line: -m NAME -O key=value."""
         return options_text(self.best.mechanism)
 
-    def command(self, private: str = "PRIVATE", public: str = "PUBLIC", out: str = "release/") -> str:
-        """The release that this tuning was for."""
+    def command(
+        self, private: str = "PRIVATE", public: str = "PUBLIC", out: str = "release", more: str = ""
+    ) -> str:
+        """The release that this tuning was for; `more` has options of it that tuning does not know."""
         budget = f"--epsilon {self.epsilon:g} --delta {self.delta:g}"
-        return f"openprior release {private} --public {public} {budget} {self.options_text} -o {out}"
+        return f"openprior release {private} --public {public} {budget} {self.options_text}{more} -o {out}"
 
     def table(self) -> PlanTable:
         """The comparison, for printing."""
