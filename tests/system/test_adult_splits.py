@@ -12,7 +12,7 @@ from openprior.counting.local import count_table
 from openprior.data.encode import encode_table
 from openprior.evaluate.metrics import errors_of
 
-SEEDS = (0, 1)
+SEEDS = (0,)
 
 
 @pytest.mark.parametrize(
