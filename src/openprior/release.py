@@ -136,8 +136,6 @@ def release(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use 'ide' or "
             "'hierarchy' with noise = laplace, or a delta well below 1/n"
         )
-    if seed is not None and seed < 0:
-        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     target = None if out is None else fresh(out)

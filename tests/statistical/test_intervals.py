@@ -32,6 +32,7 @@ SETTINGS = {
     "mwem-pub": (op.MwemPub(rounds=30), 25, 1e-6, "replace-one"),
     "ide": (op.Ide(choose="workload"), 10, 1e-6, "replace-one"),
     "ide, pure": (op.Ide(choose="workload", noise="laplace"), 10, 0.0, "replace-one"),
+    "hierarchy": (op.Hierarchy(levels=(("a",),)), 8, 1e-6, "replace-one"),
     "tilt": (op.Tilt(particles=1000, rounds=12), 6, 1e-6, "replace-one"),
 }
 

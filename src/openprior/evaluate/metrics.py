@@ -64,8 +64,7 @@ class Evaluation:
 
 def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schema | None) -> Evaluation:
     """See `openprior.evaluate`."""
-    if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
-        release = open_release(release)
+    release = _opened(release)
     made = release if isinstance(release, Release) else None
     if made is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
@@ -74,6 +73,12 @@ def compare(release: Any, private: Any, *, workload: Any, of: str, schema: Schem
     work = wanted_workload(workload, schema, made)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
+
+
+def _opened(release: Any) -> Any:
+    """A release for the path of one; anything else as it is."""
+    is_folder = isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file()
+    return open_release(release) if is_folder else release
 
 
 def wanted_workload(workload: Any, schema: Schema, made: Release | None) -> Workload:
@@ -98,8 +103,7 @@ def released_shares(
 
 def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
     """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
-    if isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file():
-        release = open_release(release)
+    release = _opened(release)
     if schema is None and not isinstance(release, Release):
         raise OptionError("plain rows come without a schema; give schema=")
     schema = schema or release.schema
