@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench slow results docs browser lock clean
+.PHONY: help setup demo test check format bench slow results docs golden browser lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ format: $(STAMP) ## rewrite the files in the project's format
 
 docs: $(STAMP) ## write docs/api.md from the docstrings
 	$(BIN)/python docs/build_api.py
+
+golden: $(STAMP) ## pin the outcomes of seeded runs anew, where a change means to change them
+	$(BIN)/python -m tests.golden.runs
 
 browser: ## install Chromium for the tests of the report, where Debian packages can be installed
 	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } \
