@@ -17,9 +17,9 @@ import numpy as np
 import openprior as op
 from benchmarks.data import data_folder, jam_pair
 from openprior.counting.local import count_table
-from openprior.data.encode import encode_table
-from openprior.data.schema import Schema
-from openprior.evaluate.metrics import errors_of
+from openprior.evaluation.metrics import errors_of
+from openprior.schema.base import Schema
+from openprior.tables.encode import encode_table
 
 EPSILONS, DELTA = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0), 1e-9
 METHODS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
-from openprior.data.schema import Schema
+from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 
 ADULT_SIZES = (16, 32, 9, 32, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2)
 

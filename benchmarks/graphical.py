@@ -21,15 +21,15 @@ import numpy as np
 
 from benchmarks.data import jam_pair
 from openprior.counting.local import count_table, workers
-from openprior.data.encode import Table, encode_table
-from openprior.evaluate.metrics import errors_of
-from openprior.mechanisms.aim import Aim
-from openprior.mechanisms.jam import JamPgm
-from openprior.models.graphical import GraphicalModel
-from openprior.models.junction import megabytes
+from openprior.evaluation.metrics import errors_of
+from openprior.methods.aim import Aim
+from openprior.methods.jam import JamPgm
+from openprior.models.graphical.junction import megabytes
+from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.workload import all_marginals
+from openprior.questions.workload import all_marginals
+from openprior.tables.encode import Table, encode_table
 
 STAGES = {
     "fit": ("estimate.py", "fit"),

@@ -16,10 +16,10 @@ import numpy as np
 
 import openprior as op
 from benchmarks.data import data_folder
-from openprior.data.encode import encode_table
-from openprior.data.schema import Schema
-from openprior.evaluate.groups import GroupErrors, compare_groups
-from openprior.evaluate.heat import heat_map
+from openprior.evaluation.groups import GroupErrors, compare_groups
+from openprior.evaluation.heat import heat_map
+from openprior.schema.base import Schema
+from openprior.tables.encode import encode_table
 
 RESULTS = Path(__file__).parent / "results" / "groups.md"
 PICTURE = RESULTS.with_suffix(".svg")

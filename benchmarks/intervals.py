@@ -15,8 +15,8 @@ import numpy as np
 import openprior as op
 from benchmarks.data import jam_pair
 from openprior.counting.local import count_table
-from openprior.data.encode import encode_table
 from openprior.errors import OpenPriorWarning
+from openprior.tables.encode import encode_table
 
 RESULTS = Path(__file__).parent / "results" / "intervals.md"
 PAIRS = {

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from benchmarks.data import jam_pair
 from openprior.counting.local import count_table
-from openprior.data.encode import Table, encode_table
 from openprior.privacy.calibrate import rho_from_epsilon_delta
-from openprior.workload import Marginal, Workload, all_marginals
+from openprior.questions.workload import Marginal, Workload, all_marginals
+from openprior.tables.encode import Table, encode_table
 
 Array = NDArray[np.floating]
 

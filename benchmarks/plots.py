@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy import EPSILONS, RESULTS
-from openprior.models.raking import stiffness
+from openprior.models.tilted.raking import stiffness
 
 Floats = NDArray[np.float64]
 Looks = dict[str, str | float]

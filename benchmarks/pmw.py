@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import made_up
-from openprior.data.encode import Table
-from openprior.workload import random_marginals
+from openprior.questions.workload import random_marginals
+from openprior.tables.encode import Table
 
 ATTRIBUTES, ROWS, MARGINALS, ROUNDS, N = 32, 100_000, 4096, 12, 100_000
 
@@ -47,7 +47,7 @@ def begin() -> None:
 
 def ours() -> list[float]:
     """The mechanism as it is, through a curator; seeded noise."""
-    from openprior.mechanisms.pmw_pub import PmwPub
+    from openprior.methods.pmw_pub import PmwPub
     from openprior.privacy.fake import FakeCurator
     from openprior.privacy.noise import SeededNoise
 

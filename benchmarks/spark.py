@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.data import ADULT_SIZES
+from openprior.counting.cells import Cells
 from openprior.counting.engine import engine_of
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
-from openprior.workload import all_marginals
+from openprior.questions.workload import all_marginals
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
 
 RESULTS = Path(__file__).parent / "results" / "spark.txt"
 SCHEMA = Schema.from_sizes({f"c{i:02}": size for i, size in enumerate(ADULT_SIZES)})
@@ -70,7 +70,7 @@ def measure(engine: str, rows: int, cores: int) -> dict[str, float]:
     """In a process of its own: seconds of making the rows, of counting them, and peak memory in MB."""
     if engine == "spark":
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {JAVA_MEMORY} pyspark-shell"
-        from openprior.data.session import open_session
+        from openprior.spark.cluster import open_session
 
         session = open_session(f"local[{cores},4]")
         data: Any = made_by_spark(session, rows)

@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.data import ADULT_SIZES, jam_pair, made_up
+from openprior.counting.cells import Cells
 from openprior.counting.local import count_batches, count_table, workers
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder, Table, encode_table
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
-from openprior.workload import all_marginals
+from openprior.questions.workload import all_marginals
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder, Table, encode_table
+from openprior.tables.source import open_source
 
 LINES: list[str] = []
 
@@ -125,7 +125,9 @@ def start() -> None:
 
     bare, light = command("-c", "pass"), command("-c", "import openprior")
     say(f"start     import openprior: {light:.2f} s (goal: < 0.4); python alone {bare:.2f} s")
-    say(f"          openprior --help: {command('-m', 'openprior.cli', '--help'):.2f} s (goal: < 0.6)")
+    say(
+        f"          openprior --help: {command('-m', 'openprior.command_line.main', '--help'):.2f} s (goal: < 0.6)"
+    )
 
 
 def main() -> None:

@@ -17,15 +17,15 @@ import numpy as np
 
 from benchmarks.data import jam_pair, made_up
 from openprior.counting.local import count_table, workers
-from openprior.data.encode import Table, encode_table
-from openprior.evaluate.metrics import errors_of
-from openprior.mechanisms.jam import JamPgm
-from openprior.mechanisms.tilt import Tilt
-from openprior.models.prior import fit_prior
-from openprior.models.tilted import Tilting
+from openprior.evaluation.metrics import errors_of
+from openprior.methods.jam import JamPgm
+from openprior.methods.tilt import Tilt
+from openprior.models.tilted.prior import fit_prior
+from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.workload import all_marginals
+from openprior.questions.workload import all_marginals
+from openprior.tables.encode import Table, encode_table
 
 RESULTS = Path(__file__).parent / "results" / "tilt.txt"
 CHOICES = (2, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)

@@ -13,10 +13,10 @@ from typing import Any
 
 import openprior as op
 from benchmarks.data import data_folder
-from openprior.data.encode import encode_table
 from openprior.guidance.grid import described
 from openprior.guidance.tune import tune
 from openprior.guidance.verdict import Setting, Tuning
+from openprior.tables.encode import encode_table
 
 EPSILON, DELTA, WITHIN = 1.0, 1e-9, 0.05
 GRID = (

@@ -284,7 +284,7 @@ def commands() -> list[tuple[str, Any]]:
     """Every command with its path, groups opened."""
     from typer.main import get_command
 
-    from openprior.cli import app
+    from openprior.command_line.main import app
 
     def walk(path: str, command: Any) -> list[tuple[str, Any]]:
         inside = getattr(command, "commands", None)

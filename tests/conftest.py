@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 
 
 def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0) -> Table:

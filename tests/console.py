@@ -5,7 +5,7 @@ import io
 import sys
 from dataclasses import dataclass
 
-from openprior import cli
+from openprior.command_line import main as cli
 
 __all__ = ["Said", "say"]
 

@@ -8,31 +8,31 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# These are functions and would be hidden by the sub-package or module of the same name if that were imported
-# later; importing them here, light as they are, settles it.
-from openprior.evaluate import estimate_error, evaluate, evaluate_groups, evaluate_quality
-from openprior.mechanisms import mechanisms
-from openprior.release import Release, open_release, release
-
 if TYPE_CHECKING:
-    from openprior.certificate import Certificate
-    from openprior.data.schema import Schema
     from openprior.errors import OpenPriorError
-    from openprior.guidance.mixture import best_mixture_error
+    from openprior.evaluation.error_estimate import estimate_error
+    from openprior.evaluation.groups import evaluate_groups
+    from openprior.evaluation.metrics import evaluate
+    from openprior.evaluation.quality import evaluate_quality
+    from openprior.guidance.mixture_error import best_mixture_error
     from openprior.guidance.plan import plan
     from openprior.guidance.screen import screen
     from openprior.guidance.tune import tune
-    from openprior.mechanisms.aim import Aim
-    from openprior.mechanisms.hierarchy import Hierarchy
-    from openprior.mechanisms.ide import Ide
-    from openprior.mechanisms.jam import JamPgm
-    from openprior.mechanisms.mst import Mst
-    from openprior.mechanisms.mwem import Mwem
-    from openprior.mechanisms.mwem_pub import MwemPub
-    from openprior.mechanisms.pmw_pub import PmwPub
-    from openprior.mechanisms.public import PublicProxy
-    from openprior.mechanisms.tilt import Tilt
-    from openprior.workload import Workload, all_marginals, random_marginals, target_marginals
+    from openprior.methods.aim import Aim
+    from openprior.methods.base import mechanisms
+    from openprior.methods.hierarchy.method import Hierarchy
+    from openprior.methods.ide import Ide
+    from openprior.methods.jam import JamPgm
+    from openprior.methods.mst import Mst
+    from openprior.methods.mwem import Mwem
+    from openprior.methods.mwem_pub import MwemPub
+    from openprior.methods.pmw_pub import PmwPub
+    from openprior.methods.public import PublicProxy
+    from openprior.methods.tilt import Tilt
+    from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
+    from openprior.releases.certificate import Certificate
+    from openprior.releases.release import Release, open_release, release
+    from openprior.schema.base import Schema
 
 __version__ = "0.1.0"
 
@@ -68,28 +68,36 @@ __all__ = [
     "tune",
 ]
 
-# The rest is imported when it is first used, so that `import openprior` stays fast.
+# Everything is imported when it is first used, so that `import openprior` stays fast.
 _HOMES = {
-    "Aim": "mechanisms.aim",
-    "Certificate": "certificate",
-    "Hierarchy": "mechanisms.hierarchy",
-    "Ide": "mechanisms.ide",
-    "JamPgm": "mechanisms.jam",
-    "Mst": "mechanisms.mst",
-    "Mwem": "mechanisms.mwem",
-    "MwemPub": "mechanisms.mwem_pub",
+    "Aim": "methods.aim",
+    "Certificate": "releases.certificate",
+    "Hierarchy": "methods.hierarchy.method",
+    "Ide": "methods.ide",
+    "JamPgm": "methods.jam",
+    "Mst": "methods.mst",
+    "Mwem": "methods.mwem",
+    "MwemPub": "methods.mwem_pub",
     "OpenPriorError": "errors",
-    "PmwPub": "mechanisms.pmw_pub",
-    "PublicProxy": "mechanisms.public",
-    "Schema": "data.schema",
-    "Tilt": "mechanisms.tilt",
-    "Workload": "workload",
-    "all_marginals": "workload",
-    "best_mixture_error": "guidance.mixture",
+    "PmwPub": "methods.pmw_pub",
+    "PublicProxy": "methods.public",
+    "Release": "releases.release",
+    "Schema": "schema.base",
+    "Tilt": "methods.tilt",
+    "Workload": "questions.workload",
+    "all_marginals": "questions.workload",
+    "best_mixture_error": "guidance.mixture_error",
+    "estimate_error": "evaluation.error_estimate",
+    "evaluate": "evaluation.metrics",
+    "evaluate_groups": "evaluation.groups",
+    "evaluate_quality": "evaluation.quality",
+    "mechanisms": "methods.base",
+    "open_release": "releases.release",
     "plan": "guidance.plan",
-    "random_marginals": "workload",
+    "random_marginals": "questions.workload",
+    "release": "releases.release",
     "screen": "guidance.screen",
-    "target_marginals": "workload",
+    "target_marginals": "questions.workload",
     "tune": "guidance.tune",
 }
 

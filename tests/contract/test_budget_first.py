@@ -17,24 +17,24 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.certificate import NOT_PRIVATE
-from openprior.counting.plan import Cells
-from openprior.data.bins import Integer
-from openprior.data.columns import Categorical
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder, Table
-from openprior.data.schema import Schema
-from openprior.data.source import Source
+from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, EncodeError, OpenPriorError, PrivacyError
-from openprior.guidance.mixture import best_mixture_error
+from openprior.guidance.mixture_error import best_mixture_error
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
+from openprior.releases.certificate import NOT_PRIVATE
+from openprior.schema.base import Schema
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Categorical
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Encoder, Table
+from openprior.tables.source import Source
 
 SIZES = {"a": 3, "b": 2, "c": 2}
 DOMAIN = Domain(SIZES)

@@ -18,17 +18,13 @@ import pytest
 from numpy.typing import NDArray
 
 import openprior as op
-from openprior.certificate import event_rho
-from openprior.data.encode import Encoder, Table
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
 from openprior.errors import MarginalTooLarge, OptionError, ReleaseError, WorkloadError
-from openprior.mechanisms.aim import Aim
-from openprior.mechanisms.growing import GrowingModel
-from openprior.mechanisms.jam import JamPgm
-from openprior.mechanisms.mst import Mst
-from openprior.models.estimate import Observation
-from openprior.models.graphical import GraphicalModel
+from openprior.methods.aim import Aim
+from openprior.methods.jam import JamPgm
+from openprior.methods.mst import Mst
+from openprior.methods.shared.growing import GrowingModel
+from openprior.models.graphical.estimation import Observation
+from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import FakeCurator, NoNoise
@@ -36,9 +32,13 @@ from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
-from openprior.workload import Marginal, Workload, all_marginals, canonical
+from openprior.questions.workload import Marginal, Workload, all_marginals, canonical
+from openprior.releases.certificate import event_rho
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder, Table
+from openprior.tables.source import open_source
 from tests.conftest import random_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
@@ -496,7 +496,7 @@ def test_too_many_cells_to_count_cost_nothing(
     mechanism: Any, relation: Relation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = Workload([tuple(SIZES)]).on(DOMAIN)  # 120 cells; its subsets have 359
-    monkeypatch.setattr("openprior.counting.plan.MAX_TOTAL_CELLS", 60 if mechanism.name == "mst" else 200)
+    monkeypatch.setattr("openprior.counting.cells.MAX_TOTAL_CELLS", 60 if mechanism.name == "mst" else 200)
     curator = FakeCurator(PRIVATE, unit=Unit(relation), noise=SeededNoise(1))
     with pytest.raises(MarginalTooLarge, match="together"):
         go(mechanism, curator, workload=everything)

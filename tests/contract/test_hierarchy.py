@@ -17,17 +17,11 @@ import pytest
 from numpy.typing import NDArray
 
 import openprior as op
-from openprior.certificate import Certificate, certify, event_epsilon, event_rho
 from openprior.counting.local import count_table
-from openprior.data.bins import Integer
-from openprior.data.columns import Categorical
-from openprior.data.encode import Encoder, Table, encode_table
-from openprior.data.hierarchy import Hierarchy as Above
-from openprior.data.schema import Schema
 from openprior.errors import EncodeError, OpenPriorError, OptionError, PrivacyError, WorkloadError
-from openprior.mechanisms.hierarchy import Hierarchy
-from openprior.mechanisms.ide import Ide
-from openprior.mechanisms.priors import GroupPrior, group_priors
+from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
+from openprior.methods.hierarchy.method import Hierarchy
+from openprior.methods.ide import Ide
 from openprior.models.base import Model
 from openprior.models.grouped import GroupedModel
 from openprior.privacy.account import Account
@@ -37,9 +31,15 @@ from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SeededNoise
 from openprior.privacy.run import Budget
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
-from openprior.workload import Workload, all_marginals
+from openprior.questions.workload import Workload, all_marginals
+from openprior.releases.certificate import Certificate, certify, event_epsilon, event_rho
+from openprior.schema.base import Schema
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Categorical
+from openprior.schema.levels import Hierarchy as Above
+from openprior.tables.encode import Encoder, Table, encode_table
 from tests.diary import DiaryLedger, DiarySource
 
 AREAS = ("10a", "10b", "20a", "20b", "20c", "30a")

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import openprior as op
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.errors import OptionError
 from openprior.models.base import load_model
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Workload, all_marginals
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Workload, all_marginals
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")

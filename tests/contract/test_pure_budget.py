@@ -12,11 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from openprior.certificate import Certificate, certify, event_epsilon
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder
-from openprior.data.schema import Schema
+from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError, ReleaseError
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
@@ -24,9 +20,13 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.run import Budget
 from openprior.privacy.scores import CellScores, L1Score
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
-from openprior.queries import Queries
+from openprior.questions.queries import Queries
+from openprior.releases.certificate import Certificate, certify, event_epsilon
+from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Encoder
 from tests.diary import DiaryLedger, DiarySource
 
 SIZES = {"a": 3, "b": 4, "c": 2}

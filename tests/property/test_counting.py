@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openprior.counting.cells import MAX_CELLS, Cells
 from openprior.counting.local import RowCounter, count_batches, count_table
-from openprior.counting.plan import MAX_CELLS, Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
 from openprior.errors import MarginalTooLarge, WorkloadError
-from openprior.workload import all_marginals, closure
+from openprior.questions.workload import all_marginals, closure
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 
 
 def brute(table: Table, marginal: tuple[str, ...], weights: np.ndarray | None = None) -> np.ndarray:

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 import openprior as op
 from openprior.counting.local import count_table
-from openprior.data.bins import Integer
-from openprior.data.columns import Categorical
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
-from openprior.evaluate.associations import associations_of
-from openprior.evaluate.copies import copies_of, number_rows
-from openprior.evaluate.metrics import errors_of
-from openprior.evaluate.nist import nist_score, total_variation
-from openprior.evaluate.propensity import auc
-from openprior.workload import Workload
+from openprior.evaluation.associations import associations_of
+from openprior.evaluation.copies import copies_of, number_rows
+from openprior.evaluation.metrics import errors_of
+from openprior.evaluation.nist import nist_score, total_variation
+from openprior.evaluation.propensity import auc
+from openprior.questions.workload import Workload
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Categorical
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 Pair = tuple[Table, Table]
 Rows = list[tuple[int, ...]]
@@ -56,7 +56,7 @@ def l1(released: Table, private: Table, marginal: tuple[str, ...]) -> float:
     ("dense", "at_once"), [(1 << 20, 1 << 22), (10, 30), (0, 1)], ids=["cells", "both ways", "rows"]
 )
 def test_total_variation_and_nist_score(dense: int, at_once: int) -> None:
-    nist = importlib.import_module("openprior.evaluate.nist")
+    nist = importlib.import_module("openprior.evaluation.nist")
 
     @settings(max_examples=50, deadline=None)
     @given(pairs())
@@ -106,7 +106,7 @@ def naive_r(rows: Rows, first: int, second: int) -> float:
 
 @pytest.mark.parametrize("dense", [1 << 20, 0], ids=["cells", "rows"])
 def test_associations(dense: int) -> None:
-    module = importlib.import_module("openprior.evaluate.associations")
+    module = importlib.import_module("openprior.evaluation.associations")
 
     @settings(max_examples=50, deadline=None)
     @given(pairs(), st.lists(st.sampled_from(["integer", "missing", "categorical"]), min_size=5, max_size=5))

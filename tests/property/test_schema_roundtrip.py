@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from openprior.data.bins import Datetime, Integer, Real
-from openprior.data.columns import MISSING_TOKENS, Boolean, Categorical, Column, Ordered
-from openprior.data.decode import Decoder
-from openprior.data.encode import Table, encode_table
-from openprior.data.hierarchy import Hierarchy
-from openprior.data.schema import Schema
+from openprior.schema.base import Schema
+from openprior.schema.bins import Datetime, Integer, Real
+from openprior.schema.columns import MISSING_TOKENS, Boolean, Categorical, Column, Ordered
+from openprior.schema.levels import Hierarchy
+from openprior.tables.decode import Decoder
+from openprior.tables.encode import Table, encode_table
 
 WORD = st.text(max_size=12).map(lambda s: s.strip(" \t\n\r\v\f")).filter(lambda s: s not in MISSING_TOKENS)
 INT = st.integers(-(2**63), 2**63 - 1)

@@ -13,7 +13,6 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 import openprior as op
-from openprior.certificate import Certificate, event_rho
 from openprior.errors import OptionError, ReleaseError
 from openprior.privacy.calibrate import (
     delta_from_rho,
@@ -26,7 +25,8 @@ from openprior.privacy.calibrate import (
 )
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
+from openprior.releases.certificate import Certificate, event_rho
 from tests.conftest import random_table
 
 RHOS = [1e-4, 1e-3, 0.02, 0.5, 4.0, 60.0]

@@ -91,10 +91,10 @@ if __name__ == "__main__":
 
 from benchmarks.data import ADULT_SIZES, made_up  # noqa: E402  (the script's process needs neither)
 from openprior.counting.local import count_table  # noqa: E402
-from openprior.models.estimate import Estimator, Observation  # noqa: E402
-from openprior.models.graphical import GraphicalModel  # noqa: E402
-from openprior.models.junction import JunctionTree, Structure  # noqa: E402
-from openprior.models.propagation import Propagation  # noqa: E402
+from openprior.models.graphical.estimation import Estimator, Observation  # noqa: E402
+from openprior.models.graphical.junction import JunctionTree, Structure  # noqa: E402
+from openprior.models.graphical.model import GraphicalModel  # noqa: E402
+from openprior.models.graphical.propagation import Propagation  # noqa: E402
 
 
 def objective(answers: dict[tuple[str, ...], np.ndarray], seen: list[Observation]) -> float:

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 from openprior.errors import DataError, OptionError, WorkloadError
-from openprior.privacy import mixture
-from openprior.privacy.mixture import best_mixture
+from openprior.privacy import best_mixture as mixture
+from openprior.privacy.best_mixture import best_mixture
 
 
 def frequencies(table: np.ndarray, sizes: list[int], marginals: list[tuple[int, ...]]) -> list[np.ndarray]:

@@ -8,12 +8,12 @@ import pytest
 from scipy.optimize import nnls
 
 from openprior.counting.local import count_table
-from openprior.data.domain import Domain
-from openprior.models import elimination
-from openprior.models.estimate import METHODS, Estimator, Observation, estimate, estimate_total
-from openprior.models.graphical import GraphicalModel
-from openprior.models.junction import JunctionTree, Structure
-from openprior.models.propagation import Propagation
+from openprior.models.graphical import elimination
+from openprior.models.graphical.estimation import METHODS, Estimator, Observation, estimate, estimate_total
+from openprior.models.graphical.junction import JunctionTree, Structure
+from openprior.models.graphical.model import GraphicalModel
+from openprior.models.graphical.propagation import Propagation
+from openprior.schema.domain import Domain
 from tests.conftest import random_table
 
 Marginals = list[tuple[str, ...]]

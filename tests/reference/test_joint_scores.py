@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from openprior.counting.kernel import distance
-from openprior.data.encode import Table
+from openprior.counting.tally import distance
 from openprior.errors import PrivacyError
-from openprior.mechanisms.aim import Aim
-from openprior.mechanisms.jam import JamPgm
-from openprior.mechanisms.mst import Mst
+from openprior.methods.aim import Aim
+from openprior.methods.jam import JamPgm
+from openprior.methods.mst import Mst
 from openprior.privacy import curator as curator_module
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.scores import L1Score, levels
 from openprior.privacy.selection import exponential
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Workload
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Workload
+from openprior.tables.encode import Table
 from tests.reference.test_sensitivity import CELLS, DOMAIN, SHAPE, Counts, Histogram, histograms
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from openprior.certificate import event_rho
-from openprior.counting.plan import Cells
+from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Marginal
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Marginal
+from openprior.releases.certificate import event_rho
 from tests.conftest import random_table
 from tests.reference.test_sensitivity import (
     DOMAIN,

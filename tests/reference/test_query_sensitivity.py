@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
 from openprior.errors import OpenPriorError, WorkloadError
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
-from openprior.queries import Queries
+from openprior.questions.queries import Queries
+from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
 
 SIZES = {"k": 2, "a": 3, "b": 2}
 DOMAIN = Domain(SIZES)

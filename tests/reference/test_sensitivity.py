@@ -14,11 +14,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
+from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import exponential_epsilon
@@ -26,9 +22,13 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
-from openprior.workload import Marginal
+from openprior.questions.workload import Marginal
+from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
 
 SIZES = {"k": 2, "a": 2, "b": 2}
 DOMAIN = Domain(SIZES)

@@ -11,15 +11,15 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
-from openprior.models import moves
-from openprior.models.mixture import Classes, fit_classes
-from openprior.models.moves import PriorArrays, TiltArrays, draw, potentials, sweep
-from openprior.models.network import Networks, fit_networks, log_density
-from openprior.models.prior import _on_simplex, _Parts, fit_prior, uniform_prior
-from openprior.models.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
-from openprior.models.tilted import Tilting
+from openprior.models.tilted import moves
+from openprior.models.tilted.classes import Classes, fit_classes
+from openprior.models.tilted.moves import PriorArrays, TiltArrays, draw, potentials, sweep
+from openprior.models.tilted.network import Networks, fit_networks, log_density
+from openprior.models.tilted.prior import _on_simplex, _Parts, fit_prior, uniform_prior
+from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
+from openprior.models.tilted.tilting import Tilting
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 SHAPE = (3, 2, 4, 2)
 KINDS = {

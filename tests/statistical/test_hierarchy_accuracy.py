@@ -11,23 +11,23 @@ import pytest
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
-from openprior.data.bins import Integer
-from openprior.data.columns import Categorical
-from openprior.data.encode import Encoder, Table, encode_table
-from openprior.data.hierarchy import Hierarchy as Above
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
-from openprior.mechanisms.hierarchy import Hierarchy
-from openprior.mechanisms.ide import Ide
-from openprior.mechanisms.public import PublicProxy
+from openprior.methods.hierarchy.method import Hierarchy
+from openprior.methods.ide import Ide
+from openprior.methods.public import PublicProxy
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.units import Unit
+from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
-from openprior.workload import Marginal, all_marginals
+from openprior.questions.workload import Marginal, all_marginals
+from openprior.schema.base import Schema
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Categorical
+from openprior.schema.levels import Hierarchy as Above
+from openprior.tables.encode import Encoder, Table, encode_table
+from openprior.tables.source import open_source
 
 STATES, AREAS, PRIVATE_ROWS, PUBLIC_ROWS = 4, 5, 600, 300
 SIZES = {"age": 6, "work": 4, "home": 3, "sex": 2, "car": 3}

@@ -9,7 +9,7 @@ import pytest
 
 import openprior as op
 from openprior.counting.local import count_table
-from openprior.data.encode import encode_table
+from openprior.tables.encode import encode_table
 from tests.conftest import random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5, "e": 3}

@@ -8,11 +8,11 @@ import pytest
 
 from benchmarks.data import made_up
 from openprior.counting.local import count_table
-from openprior.data.encode import Table
-from openprior.mechanisms.tilt import Tilt
+from openprior.methods.tilt import Tilt
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.workload import all_marginals
+from openprior.questions.workload import all_marginals
+from openprior.tables.encode import Table
 
 SIZES = (8, 5, 2, 12, 4, 3, 6, 10)
 N, M = 20_000, 5_000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import openprior as op
-from openprior.data.encode import encode_table
-from openprior.evaluate.groups import GroupErrors
+from openprior.evaluation.groups import GroupErrors
+from openprior.tables.encode import encode_table
 
 ROOT = Path(__file__).parents[2]
 DELTA = 1e-9

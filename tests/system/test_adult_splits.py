@@ -9,8 +9,8 @@ from pyarrow import csv
 
 import openprior as op
 from openprior.counting.local import count_table
-from openprior.data.encode import encode_table
-from openprior.evaluate.metrics import errors_of
+from openprior.evaluation.metrics import errors_of
+from openprior.tables.encode import encode_table
 
 FEW, ALL = (0,), (0, 1, 2)
 

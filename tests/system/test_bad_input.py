@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from openprior import Schema, open_release
-from openprior.data.simulate import demo_surveys
 from openprior.privacy.ledger import Ledger
+from openprior.tables.simulate import demo_surveys
 from tests.console import Said, say
 
 SECRET, NUMBER = "zqxsecret", "7731977"
@@ -44,7 +44,7 @@ LEDGER = "budget.sqlite"
 def run(*args: str, limit: int | None = None) -> Said:
     """The real program, in a process of its own; `limit`: no file may grow beyond so many bytes."""
     size = "" if limit is None else f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
-    program = f"import resource; {size} from openprior.cli import main; main()"
+    program = f"import resource; {size} from openprior.command_line.main import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", program, *args], check=False, capture_output=True, text=True, timeout=120
     )
@@ -298,7 +298,7 @@ def test_no_permission(place: Path) -> None:
 
         def as_nobody(*args: str) -> Said:
             ended = subprocess.run(
-                [sys.executable, "-c", "from openprior.cli import main; main()", *args],
+                [sys.executable, "-c", "from openprior.command_line.main import main; main()", *args],
                 check=False, capture_output=True, text=True, timeout=120, cwd=home, user=nobody,
                 env={**os.environ, "HOME": name, "NUMBA_CACHE_DIR": name},
             )  # fmt: skip
@@ -501,7 +501,7 @@ def test_a_bug_tells_where_but_not_what(place: Path) -> None:
     """The words of an exception that nobody expected may quote a row; the lines of the program do not."""
     program = f"""
 import openprior
-from openprior.cli import main
+from openprior.command_line.main import main
 def broken(*args, **options):
     raise KeyError({SECRET[:4]!r} + {SECRET[4:]!r})
 openprior.release = broken

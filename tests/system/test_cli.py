@@ -18,9 +18,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from openprior import Schema, cli, open_release
-from openprior.data.simulate import demo_surveys
+from openprior import Schema, open_release
+from openprior.command_line import main as cli
 from openprior.privacy.ledger import Ledger
+from openprior.tables.simulate import demo_surveys
 from tests.console import say
 
 ROWS = 300
@@ -257,7 +258,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
-    program = "from openprior.cli import main; main()"
+    program = "from openprior.command_line.main import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -337,7 +338,7 @@ def test_tilt_resumes_where_it_was_killed(place: Path) -> None:
 
 def test_it_speaks_to_any_terminal(place: Path) -> None:
     """Latin-1 has no ε; that must not turn a release that is written into a traceback."""
-    program = "from openprior.cli import main; main()"
+    program = "from openprior.command_line.main import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", program, "ledger", "budget", "b.sqlite", "survey", "--epsilon", "1", "--delta", "1e-9"],
         check=False, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"},

@@ -17,12 +17,12 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 import openprior as op
-from openprior.cli import app
-from openprior.data.bins import Datetime
-from openprior.data.columns import Labelled
-from openprior.data.schema import KINDS
-from openprior.data.simulate import demo_surveys
-from openprior.mechanisms.base import role_of_public
+from openprior.command_line.main import app
+from openprior.methods.base import role_of_public
+from openprior.schema.base import KINDS
+from openprior.schema.bins import Datetime
+from openprior.schema.columns import Labelled
+from openprior.tables.simulate import demo_surveys
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -113,7 +113,7 @@ def test_the_readme_commands_do_what_it_says(tmp_path: Path) -> None:
     for line in example.splitlines():
         words = shlex.split(line)
         assert words[0] == "openprior"
-        said += run([sys.executable, "-m", "openprior.cli", *words[1:]], tmp_path).stdout
+        said += run([sys.executable, "-m", "openprior.command_line.main", *words[1:]], tmp_path).stdout
     assert "Differentially private with ε = 1 and δ = 1e-09" in said
     assert "NOT PRIVATE" in said
     assert "private: ε = 2" in said  # the ledger names the dataset after its file

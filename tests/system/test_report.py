@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.data.columns import Categorical
-from openprior.data.schema import Schema
-from openprior.data.simulate import demo_surveys
-from openprior.evaluate.metrics import compare, write_report
+from openprior.evaluation.metrics import evaluate, write_report
 from openprior.report import render
+from openprior.schema.base import Schema
+from openprior.schema.columns import Categorical
+from openprior.tables.simulate import demo_surveys
 from tests.browser import CHROMIUM, Browser, browser
 
 pytestmark = [
@@ -52,7 +52,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths["still"].write_text(
         text.replace(text[text.index("<script>") : text.index("</body>")], ""), encoding="utf-8"
     )
-    found = compare(made, private, workload=None, of="synthetic", schema=None)
+    found = evaluate(made, private)
     write_report(made, found, private, paths["evaluated"])
     paths["evil"].write_text(render(_evil()), encoding="utf-8")
     return paths

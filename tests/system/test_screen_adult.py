@@ -6,7 +6,7 @@ from pathlib import Path
 from pyarrow import csv
 
 import openprior as op
-from openprior.data.encode import encode_table
+from openprior.tables.encode import encode_table
 
 SHARES = ("025", "050", "075", "100")
 

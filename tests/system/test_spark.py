@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 import openprior as op
-from openprior.counting import spark as spark_engine
+from openprior.counting.cells import Cells
 from openprior.counting.engine import engine_of
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder
-from openprior.data.packing import spans
-from openprior.data.session import explain, open_session
-from openprior.data.source import open_source
-from openprior.data.spark import Rows, SparkFiles, SparkSource, read_path
 from openprior.errors import EncodeError, OptionError, SourceError
 from openprior.privacy.ledger import Ledger
+from openprior.spark import executors as spark_engine
+from openprior.spark.cluster import explain, open_session
+from openprior.spark.packing import spans
+from openprior.spark.reading import Rows, SparkFiles, SparkSource, read_path
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
 from tests.console import say
 
 pytestmark = [
@@ -207,7 +207,7 @@ def test_files_mean_the_same(session: Any, tmp_path: Path, endings: tuple[str, .
 def test_a_parquet_file_is_shared_out_by_groups_of_rows(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("openprior.data.files._PART_ROWS", 500)
+    monkeypatch.setattr("openprior.tables.files._PART_ROWS", 500)
     parquet.write_table(codes(3000), tmp_path / "t.parquet", row_group_size=200)
     monkeypatch.chdir(tmp_path)
     source = read_path("t.parquet")
@@ -581,7 +581,7 @@ def test_without_java(tmp_path: Path, java: str | None) -> None:
         fake.chmod(0o755)
         env["JAVA_HOME"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "openprior.cli", *words.split()],
+        [sys.executable, "-m", "openprior.command_line.main", *words.split()],
         cwd=tmp_path,
         env=env,
         capture_output=True,
@@ -600,10 +600,10 @@ import itertools, sys
 import numpy as np
 import openprior as op
 from openprior.counting.engine import engine_of
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder
-from openprior.data.source import open_source
-from openprior.data.spark import read_path
+from openprior.counting.cells import Cells
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
+from openprior.spark.reading import read_path
 
 on_spark = read_path(sys.argv[1], "local-cluster[2,1,1024]")
 for delta in (None, 1000):

@@ -13,8 +13,8 @@ CODE = """
 import sys
 from pathlib import Path
 import openprior as op
-from openprior.data.encode import Encoder
-from openprior.data.source import open_source
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
 from openprior.privacy.vault import Vault
 
 def memory(which):

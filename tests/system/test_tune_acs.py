@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import openprior as op
-from openprior.data.encode import encode_table
 from openprior.guidance.tune import tune
+from openprior.tables.encode import encode_table
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = ("AGEP", "SEX", "MSP", "HISP", "RAC1P", "OWN_RENT", "EDU", "PINCP_DECILE", "DVET", "DPHY")

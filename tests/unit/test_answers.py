@@ -7,9 +7,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import openprior as op
-from openprior.answers import labelled, write_answers
-from openprior.measurements import Measured, Measurements
 from openprior.models.support import SupportModel
+from openprior.releases.answers import labelled, write_answers
+from openprior.releases.measurements import Measured, Measurements
 from tests.conftest import random_table
 
 SIZES = {"estimate": 3, "b": 2, "low": 4}

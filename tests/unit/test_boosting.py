@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from openprior.evaluate.boosting import Booster
-from openprior.evaluate.propensity import auc
+from openprior.evaluation.boosting import Booster
+from openprior.evaluation.propensity import auc
 
 Columns = list[np.ndarray]
 

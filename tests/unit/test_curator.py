@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from openprior.counting.plan import Cells
+from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score, SumScore
-from openprior.privacy.units import Relation, Unit
+from openprior.privacy.unit import Relation, Unit
 from tests.conftest import random_table
 
 TABLE = random_table({"a": 3, "b": 4, "c": 2}, 300, 1)

@@ -11,15 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from openprior.data.bins import Datetime, Integer, Real
-from openprior.data.columns import Boolean, Categorical, Column, Ordered
-from openprior.data.decode import Decoder
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder, Table, dtype_for, encode_table
-from openprior.data.persons import RowLimit
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
 from openprior.errors import EncodeError, SchemaError, SourceError
+from openprior.schema.base import Schema
+from openprior.schema.bins import Datetime, Integer, Real
+from openprior.schema.columns import Boolean, Categorical, Column, Ordered
+from openprior.schema.domain import Domain
+from openprior.tables.decode import Decoder
+from openprior.tables.encode import Encoder, Table, dtype_for, encode_table
+from openprior.tables.persons import RowLimit
+from openprior.tables.source import open_source
 
 DATA = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_data = pytest.mark.skipif(

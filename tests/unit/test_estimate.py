@@ -9,7 +9,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import BudgetExceeded, OptionError
-from openprior.evaluate.private import write_estimate
+from openprior.evaluation.error_estimate import write_estimate
 from openprior.privacy.ledger import Ledger
 from tests.conftest import random_table
 

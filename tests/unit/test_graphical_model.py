@@ -10,15 +10,15 @@ import pytest
 from scipy.stats import chi2
 
 from openprior.counting.local import count_table
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
 from openprior.errors import OptionError, WorkloadError
 from openprior.models.base import load_model
-from openprior.models.estimate import Estimator, Observation, estimate
-from openprior.models.graphical import GraphicalModel
-from openprior.models.junction import JunctionTree, Structure
-from openprior.models.propagation import Propagation
-from openprior.workload import all_marginals, closure
+from openprior.models.graphical.estimation import Estimator, Observation, estimate
+from openprior.models.graphical.junction import JunctionTree, Structure
+from openprior.models.graphical.model import GraphicalModel
+from openprior.models.graphical.propagation import Propagation
+from openprior.questions.workload import all_marginals, closure
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
 SHAPES = {

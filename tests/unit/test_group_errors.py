@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.data.encode import encode_table
 from openprior.errors import OptionError
-from openprior.evaluate.heat import heat_map
+from openprior.evaluation.heat import heat_map
+from openprior.tables.encode import encode_table
 
 SCHEMA = op.Schema.from_sizes({"area": 3, "year": 2, "x": 2, "y": 2})
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.errors import WorkloadError
 from openprior.models.base import load_model
 from openprior.models.grouped import Group, GroupedModel
 from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 DOMAIN = Domain({"x": 3, "year": 2, "y": 4, "area": 5, "z": 2})

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior import arguments
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
+from openprior.command_line import arguments
 from openprior.errors import OptionError, PrivacyError, WorkloadError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.units import Relation, Unit
-from openprior.queries import Queries
-from openprior.workload import Workload
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.queries import Queries
+from openprior.questions.workload import Workload
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 SIZES = {"age": 6, "sex": 2, "work": 4}
@@ -201,11 +201,11 @@ def test_a_domain_too_large_to_list_costs_nothing() -> None:
 
 def test_noise_that_is_not_pure_is_refused_by_the_curator_too() -> None:
     """Whoever goes past `release` is stopped by the curator, before a charge."""
-    from openprior.data.encode import Encoder
-    from openprior.data.source import open_source
     from openprior.privacy.account import Account
     from openprior.privacy.curator import Curator
     from openprior.privacy.vault import Vault
+    from openprior.tables.encode import Encoder
+    from openprior.tables.source import open_source
 
     ledger = Ledger()
     run = ledger.open_run("d", rho=0.5, epsilon=1.0, delta=0.0, details={})

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openprior.data.domain import Domain
 from openprior.errors import WorkloadError
-from openprior.models.junction import JunctionTree, Structure
+from openprior.models.graphical.junction import JunctionTree, Structure
+from openprior.schema.domain import Domain
 
 Marginals = list[tuple[str, ...]]
 

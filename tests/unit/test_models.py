@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openprior.data.domain import Domain
 from openprior.errors import ReleaseError
-from openprior.mechanisms.mwem import enumerate_domain
+from openprior.methods.mwem import enumerate_domain
 from openprior.models.base import load_model, round_to_counts
 from openprior.models.product import ProductModel
 from openprior.models.support import MultiplicativeWeights, SupportModel
+from openprior.schema.domain import Domain
 from tests.conftest import random_table
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}

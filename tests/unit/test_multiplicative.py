@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.errors import MarginalTooLarge, OpenPriorWarning, OptionError
-from openprior.mechanisms.guard import keep_better
-from openprior.mechanisms.mwem import Mwem, enumerate_domain
-from openprior.mechanisms.mwem_pub import MwemPub, per_round_epsilon
-from openprior.mechanisms.pmw_pub import PmwPub
+from openprior.methods.mwem import Mwem, enumerate_domain
+from openprior.methods.mwem_pub import MwemPub, per_round_epsilon
+from openprior.methods.pmw_pub import PmwPub
+from openprior.methods.shared.guard import keep_better
 from openprior.models.product import ProductModel
 from openprior.models.support import SupportModel
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.workload import Workload, all_marginals
+from openprior.questions.workload import Workload, all_marginals
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 SIZES = {"a": 3, "b": 2, "c": 4}

@@ -48,9 +48,9 @@ def test_the_public_names_are_these_and_all_resolve() -> None:
 
 
 def test_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
-    import openprior.evaluate.metrics
-    import openprior.mechanisms.pmw_pub
-    import openprior.release  # noqa: F401
+    import openprior.evaluation.metrics
+    import openprior.methods.pmw_pub
+    import openprior.releases.release  # noqa: F401
 
     for name in ("evaluate", "mechanisms", "release"):
         assert callable(getattr(op, name)), name
@@ -58,7 +58,7 @@ def test_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
 
 def test_importing_the_package_and_its_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys, openprior, openprior.cli\n"
+        "import sys, openprior, openprior.command_line.main\n"
         "heavy = {'numba', 'scipy', 'opendp', 'pandas', 'pyarrow', 'jinja2', 'numpy'} & set(sys.modules)\n"
         "sys.exit(', '.join(heavy) or 0)"
     )

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import openprior as op
-from openprior.counting.plan import MAX_CELLS
-from openprior.data.schema import Schema
+from openprior.counting.cells import MAX_CELLS
 from openprior.errors import OptionError, WorkloadError
 from openprior.guidance.bounds import expected_noise, pmw_pub_error_bound, pmw_pub_rounds, public_sample_size
 from openprior.guidance.plan import Plan, plan
 from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.schema.base import Schema
 
 SMALL = Schema.from_sizes({"a": 2, "b": 3, "c": 4})
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -103,7 +103,7 @@ def test_no_table_is_given_or_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **options: object) -> None:
         raise AssertionError("a table was opened")
 
-    for place in ("data.source", "data.encode", "release"):
+    for place in ("tables.source", "tables.encode", "releases.release"):
         monkeypatch.setattr(f"openprior.{place}.open_source", refuse, raising=False)
     assert set(inspect.signature(plan).parameters) == {
         "schema", "n", "workload", "epsilon", "delta", "relation", "public_rows",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from openprior.data.domain import Domain
-from openprior.models import propagation
-from openprior.models.junction import JunctionTree, Structure
-from openprior.models.propagation import Propagation, sum_down
+from openprior.models.graphical import propagation
+from openprior.models.graphical.junction import JunctionTree, Structure
+from openprior.models.graphical.propagation import Propagation, sum_down
+from openprior.schema.domain import Domain
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5, "e": 1, "f": 3})
 FACTORS = [("a", "b", "c"), ("c", "d"), ("b", "d", "f"), ("a",), ("b", "d"), ("e",), ("a", "f")]

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import openprior as op
-from openprior.data.bins import Integer
-from openprior.data.columns import Categorical, Ordered
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.errors import OptionError
-from openprior.evaluate.associations import associations_of
-from openprior.evaluate.copies import copies_of
-from openprior.evaluate.nist import nist_score, total_variation
-from openprior.evaluate.propensity import auc, propensity_of
-from openprior.evaluate.quality import quality_of
-from openprior.evaluate.usefulness import usefulness_of
+from openprior.evaluation.associations import associations_of
+from openprior.evaluation.copies import copies_of
+from openprior.evaluation.nist import nist_score, total_variation
+from openprior.evaluation.propensity import auc, propensity_of
+from openprior.evaluation.quality import quality_of
+from openprior.evaluation.usefulness import usefulness_of
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Categorical, Ordered
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 6, "e": 12}
@@ -64,7 +64,7 @@ def test_nist_score_ends_and_random_marginals() -> None:
 def test_a_sample_of_the_marginals_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     private, released = halves(SIZES, 300, 1)
     assert not total_variation(released, private)[3].sampled
-    nist = importlib.import_module("openprior.evaluate.nist")
+    nist = importlib.import_module("openprior.evaluation.nist")
     monkeypatch.setattr(nist, "_MANY_CELLS", 10)
     found = total_variation(released, private, sample=4, seed=3)
     assert (found[3].marginals, found[3].possible, found[3].sampled) == (4, 10, True)
@@ -145,7 +145,7 @@ class Parrot:
 
 @pytest.mark.parametrize("folds", [2, 3])
 def test_rows_are_judged_by_models_that_never_saw_them(monkeypatch: pytest.MonkeyPatch, folds: int) -> None:
-    monkeypatch.setattr(importlib.import_module("openprior.evaluate.propensity"), "Booster", Parrot)
+    monkeypatch.setattr(importlib.import_module("openprior.evaluation.propensity"), "Booster", Parrot)
     domain = Domain({"a": 300})
     private, released = (Table(domain, (np.arange(i, 300, 3),)) for i in (0, 1))
     found = propensity_of(released, private, folds=folds)

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.certificate import Certificate
-from openprior.data.columns import Categorical
-from openprior.data.schema import Schema
-from openprior.evaluate.metrics import compare
-from openprior.release import Release
+from openprior.evaluation.metrics import evaluate
+from openprior.releases.certificate import Certificate
+from openprior.releases.release import Release
+from openprior.releases.view import view_of
 from openprior.report import render
 from openprior.report.budget import budget_of
-from openprior.report.events import steps_of, whole
 from openprior.report.facts import gather
 from openprior.report.origin import cover, sources_of
 from openprior.report.pictures import Answer, picture_of
 from openprior.report.promise import promise_of
-from openprior.view import view_of
+from openprior.report.steps import steps_of, whole
+from openprior.schema.base import Schema
+from openprior.schema.columns import Categorical
 
 HOSTILE = ("</script><img src=x onerror=boom()>", "\"'&<b>", "a" * 300, "🦊 e\u0301", "{{ c }}")
 
@@ -82,7 +82,7 @@ def test_the_page_names_no_host_and_loads_nothing(page: str) -> None:
 
 def test_not_private_is_said_where_due_and_only_there(made: Release, page: str) -> None:
     assert "NOT PRIVATE" not in page and 'role="alert"' not in page
-    found = compare(made, PRIVATE, workload=None, of="synthetic", schema=None)
+    found = evaluate(made, PRIVATE)
     truth = view_of(PRIVATE, made.synthetic, made.schema, private=True)
     quality = SimpleNamespace(summary=lambda: [("<b>", 0.5, "why")])
     for given in ({"evaluation": found}, {"truth": truth}, {"quality": quality}):

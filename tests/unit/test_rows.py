@@ -5,11 +5,11 @@ import pytest
 
 import openprior.models.rows as rows_module
 from openprior.counting.local import count_table
-from openprior.data.domain import Domain
-from openprior.data.table import Table
 from openprior.models.rows import choose_rows
 from openprior.models.support import SupportModel
-from openprior.workload import Marginal, all_marginals
+from openprior.questions.workload import Marginal, all_marginals
+from openprior.schema.domain import Domain
+from openprior.tables.table import Table
 from tests.conftest import random_table
 
 SIZES = {"a": 3, "b": 2, "c": 5, "d": 4, "e": 3}

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from openprior.data.bins import Datetime, Integer, Real
-from openprior.data.columns import MISSING_TOKENS, Boolean, Categorical, Ordered
-from openprior.data.encode import encode_table
-from openprior.data.hierarchy import Hierarchy
-from openprior.data.schema import Schema
 from openprior.errors import SchemaError, SourceError
+from openprior.schema.base import Schema
+from openprior.schema.bins import Datetime, Integer, Real
+from openprior.schema.columns import MISSING_TOKENS, Boolean, Categorical, Ordered
+from openprior.schema.levels import Hierarchy
+from openprior.tables.encode import encode_table
 
 DATA = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_data = pytest.mark.skipif(

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from openprior.data.simulate import demo_surveys, simulate
 from openprior.errors import OptionError
+from openprior.tables.simulate import demo_surveys, simulate
 
 Surveys = tuple[pa.Table, pa.Table, pa.Table]
 

@@ -12,8 +12,8 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from openprior.data.source import Source, open_source
 from openprior.errors import SourceError
+from openprior.tables.source import Source, open_source
 
 TABLE = pa.table({"a": [1, 2, 3], "b c": ["x", None, "z"], "d.e": [0.5, 1.5, 2.5]})
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
-from openprior.mechanisms.strategy import Dependence, cliques, expected_best, roots, variances, within
+from openprior.methods.shared.strategy import Dependence, cliques, expected_best, roots, variances, within
 from openprior.privacy.fake import FakeCurator
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Workload, all_marginals
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Workload, all_marginals
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 
 def table(columns: dict[str, np.ndarray]) -> Table:

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 import openprior.counting.local as local
-import openprior.models.mixture as mixture
-import openprior.models.network as network
-import openprior.models.particles as particles_module
+import openprior.models.tilted.classes as mixture
+import openprior.models.tilted.network as network
+import openprior.models.tilted.particles as particles_module
 from openprior.counting.local import count_table
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
 from openprior.errors import OpenPriorWarning, OptionError
-from openprior.mechanisms.tilt import Tilt
+from openprior.methods.tilt import Tilt
 from openprior.models.base import load_model
-from openprior.models.mixture import fit_classes
-from openprior.models.network import Networks, fit_networks, log_density
-from openprior.models.particles import Particles
-from openprior.models.prior import Prior, fit_prior, uniform_prior
-from openprior.models.tilted import TiltedModel, Tilting
+from openprior.models.tilted.classes import fit_classes
+from openprior.models.tilted.network import Networks, fit_networks, log_density
+from openprior.models.tilted.particles import Particles
+from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
+from openprior.models.tilted.tilting import TiltedModel, Tilting
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Marginal, Workload, all_marginals
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Marginal, Workload, all_marginals
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 from tests.conftest import random_table
 
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 4, "e": 3}

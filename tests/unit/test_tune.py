@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior import arguments
-from openprior.data.schema import Schema
+from openprior.command_line import arguments
 from openprior.errors import EncodeError, OptionError, SchemaError, SourceError
 from openprior.guidance.experiment import Experiment, Run, scaled_epsilon
 from openprior.guidance.grid import default_grid, described, grid_of, options_text
 from openprior.guidance.tune import tune
 from openprior.guidance.verdict import Setting, Tuning, judged
-from openprior.mechanisms.public import PublicProxy
+from openprior.methods.public import PublicProxy
 from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.schema.base import Schema
 from tests.conftest import random_table
 
 SIZES = {"a": 3, "b": 4, "c": 2}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from openprior.data.domain import Domain
 from openprior.errors import WorkloadError
-from openprior.workload import Workload, all_marginals, closure, random_marginals, target_marginals
+from openprior.questions.workload import Workload, all_marginals, closure, random_marginals, target_marginals
+from openprior.schema.domain import Domain
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
 

@@ -1,1 +1,1 @@
-"""The only counter: one compiled kernel (kernel.py), what to count (plan.py), and who drives it (local.py)."""
+"""The only counter: cells by number, which tables to count, one compiled kernel, and who drives it."""

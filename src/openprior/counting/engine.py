@@ -1,25 +1,22 @@
 """Where counting happens: on this machine, or where the source's rows are.
 
 An engine does two things: `count` encodes and counts a source in one pass, and `each` runs a pure function on every
-item of a list, side by side. A source that lives on a cluster names its engine; every other source is counted here.
+item of a list, side by side. A source that lives on a cluster brings its engine; every other source is counted here.
 """
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.counting.local import count_batches, workers
-from openprior.counting.plan import Cells
-from openprior.data.encode import Encoder
-from openprior.data.source import Source
+from openprior.tables.encode import Encoder
+from openprior.tables.source import Source
 
-if TYPE_CHECKING:
-    from openprior.data.spark import SparkFiles, SparkSource
-
-__all__ = ["Engine", "engine_of"]
+__all__ = ["BringsEngine", "Engine", "engine_of"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -50,10 +47,15 @@ class _Local:
             return list(pool.map(function, items))
 
 
+@runtime_checkable
+class BringsEngine(Protocol):
+    """A source whose rows lie elsewhere, and who counts them there."""
+
+    def engine(self) -> Engine:
+        """Who counts."""
+        ...
+
+
 def engine_of(source: Source) -> Engine:
     """The engine of a source."""
-    if getattr(source, "on_spark", False):
-        from openprior.counting.spark import SparkEngine
-
-        return SparkEngine(cast("SparkSource | SparkFiles", source))
-    return _Local()
+    return source.engine() if isinstance(source, BringsEngine) else _Local()

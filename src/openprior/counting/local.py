@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.plan import Bundle, Cells, Plan
-from openprior.data.encode import Table
-from openprior.workload import Marginal
+from openprior.counting.cells import Cells
+from openprior.counting.passes import Bundle, Plan
+from openprior.questions.workload import Marginal
+from openprior.tables.encode import Table
 
 __all__ = ["MANY", "RowCounter", "Tally", "count_batches", "count_table", "workers"]
 
@@ -109,13 +110,13 @@ def count_batches(
 
 
 def _tally(b: Bundle, codes: NDArray[Any], weights: NDArray[Any], tables: NDArray[Any]) -> None:
-    from openprior.counting.kernel import tally
+    from openprior.counting.tally import tally
 
     tally(codes, b.prefix, b.strides, b.lasts, b.sizes, b.starts, weights, tables)
 
 
 def _distribute(b: Bundle, scratch: NDArray[Any], out: NDArray[Any]) -> None:
-    from openprior.counting.kernel import distribute
+    from openprior.counting.tally import distribute
 
     distribute(b.steps, b.shapes, b.sum_strides, scratch, out)
 

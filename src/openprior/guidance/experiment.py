@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from openprior.data.encode import encode_table
-from openprior.data.persons import person_names
-from openprior.data.schema import Schema
-from openprior.data.source import Source
 from openprior.errors import DataError, OpenPriorError, OptionError
-from openprior.evaluate import evaluate
+from openprior.evaluation.metrics import evaluate
 from openprior.privacy.calibrate import epsilon_from_rho, rho_from_epsilon_delta
-from openprior.release import release
-from openprior.workload import Workload
+from openprior.questions.workload import Workload
+from openprior.releases.release import release
+from openprior.schema.base import Schema
+from openprior.tables.encode import encode_table
+from openprior.tables.persons import person_names
+from openprior.tables.source import Source
 
 __all__ = ["Experiment", "Run", "public_rows", "scaled_epsilon"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openprior.errors import OptionError
-from openprior.mechanisms.base import Mechanism, registry
+from openprior.methods.base import Mechanism, mechanisms
 
 __all__ = ["changed_options", "checked_grid", "default_grid", "described", "grid_of", "options_text"]
 
@@ -22,7 +22,7 @@ def grid_of(choices: Mapping[str, Mapping[str, Any]]) -> list[Mechanism]:
     The value of an option is a list of choices, or one choice. None stands for the default of an option that has no
     None of its own. An empty mapping is the method as it comes.
     """
-    known = registry()
+    known = mechanisms()
     found: list[Mechanism] = []
     for name, options in choices.items():
         if name not in known:

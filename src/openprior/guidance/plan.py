@@ -20,7 +20,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from openprior.data.schema import Schema
 from openprior.errors import OptionError
 from openprior.guidance.bounds import (
     NoiseSize,
@@ -33,8 +32,9 @@ from openprior.guidance.bounds import (
 from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_rho, rho_from_epsilon_delta
-from openprior.privacy.units import Relation, Unit
-from openprior.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.schema.base import Schema
 
 __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theory", "plan"]
 

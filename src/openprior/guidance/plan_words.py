@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from openprior.counting.plan import MAX_CELLS, MAX_TOTAL_CELLS
-from openprior.data.schema import Schema
-from openprior.privacy.units import Relation
+from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.privacy.unit import Relation
+from openprior.schema.base import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from openprior.certificate import Certificate
 from openprior.counting.local import count_table
-from openprior.data.encode import Table, encode_table
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
 from openprior.errors import OptionError
-from openprior.evaluate.private import reach95
-from openprior.inquiry import inquire
+from openprior.evaluation.error_estimate import reach95
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score, SumScore
-from openprior.workload import Workload, all_marginals
+from openprior.questions.workload import Workload, all_marginals
+from openprior.releases.certificate import Certificate
+from openprior.releases.inquiry import inquire
+from openprior.schema.base import Schema
+from openprior.tables.encode import Table, encode_table
+from openprior.tables.source import open_source
 
 __all__ = ["Screened", "Screening", "screen"]
 

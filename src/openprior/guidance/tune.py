@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from openprior.counting.plan import Cells
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
+from openprior.counting.cells import Cells
 from openprior.errors import OptionError
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import available_cores, run_all
-from openprior.mechanisms.base import Mechanism, Progress
+from openprior.methods.base import Mechanism, Progress
 from openprior.privacy.calibrate import pure_rho, rho_from_epsilon_delta
-from openprior.workload import Workload, WorkloadPlan, all_marginals
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals
+from openprior.schema.base import Schema
+from openprior.tables.source import open_source
 
 __all__ = ["tune"]
 

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.errors import ReleaseError
-from openprior.workload import Marginal
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 __all__ = ["Model", "load_model", "read_arrays", "register_model", "round_to_counts", "write_arrays"]
 
@@ -91,11 +91,11 @@ def read_arrays(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def load_model(folder: Path) -> Model:
     """Open a saved model of any kind."""
-    import openprior.models.graphical
+    import openprior.models.graphical.model
     import openprior.models.grouped
     import openprior.models.product
     import openprior.models.support
-    import openprior.models.tilted  # noqa: F401  (they register themselves)
+    import openprior.models.tilted.tilting  # noqa: F401  (they register themselves)
 
     header, arrays = read_arrays(folder)
     loader = _LOADERS.get(header.get("kind", ""))

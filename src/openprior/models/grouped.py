@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter, workers
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.models.base import Model, register_model, round_to_counts, write_arrays
 from openprior.models.rows import choose_rows
-from openprior.workload import Marginal, canonical
+from openprior.questions.workload import Marginal, canonical
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 __all__ = ["Group", "GroupedModel"]
 

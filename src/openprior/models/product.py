@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Table, dtype_for
+from openprior.counting.cells import Cells
 from openprior.models.base import Model, load_model, register_model, round_to_counts, write_arrays
-from openprior.workload import Marginal
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table, dtype_for
 
 __all__ = ["ProductModel"]
 

@@ -18,12 +18,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.counting.local import RowCounter
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
 from openprior.models.base import round_to_counts
-from openprior.workload import Marginal, canonical
+from openprior.questions.workload import Marginal, canonical
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 
 __all__ = ["choose_rows"]
 

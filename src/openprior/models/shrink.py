@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.data.encode import Table
-from openprior.models.raking import most_likely, rake, stiffness, trust_evidence
-from openprior.workload import Marginal
+from openprior.models.tilted.raking import most_likely, rake, stiffness, trust_evidence
+from openprior.questions.workload import Marginal
+from openprior.tables.encode import Table
 
 __all__ = ["Measured", "cell_numbers", "pooled_trust", "shrink"]
 

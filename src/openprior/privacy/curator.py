@@ -17,11 +17,9 @@ from typing import NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.data.domain import Domain
-from openprior.data.encode import Table
-from openprior.data.hierarchy import Level
 from openprior.errors import PrivacyError
 from openprior.privacy.account import Account, Event, PartPurse, Purse
+from openprior.privacy.best_mixture import MIXTURE_GRID, best_mixture, mixture_steps
 from openprior.privacy.calibrate import (
     epsilon_from_rho,
     exponential_epsilon,
@@ -30,14 +28,16 @@ from openprior.privacy.calibrate import (
 )
 from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.mixture import MIXTURE_GRID, best_mixture, mixture_steps
 from openprior.privacy.noise import Noise
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels, score_steps
 from openprior.privacy.selection import exponential, permute_and_flip
-from openprior.privacy.units import Unit
+from openprior.privacy.unit import Unit
 from openprior.privacy.vault import PartVault, Vault
-from openprior.queries import Queries
-from openprior.workload import Marginal, canonical
+from openprior.questions.queries import Queries
+from openprior.questions.workload import Marginal, canonical
+from openprior.schema.domain import Domain
+from openprior.schema.levels import Level
+from openprior.tables.encode import Table
 
 __all__ = ["Curator", "Event", "Measurement"]
 

@@ -6,16 +6,16 @@ It is for tests only: what it gives is NOT PRIVATE.
 
 import pyarrow as pa
 
-from openprior.data.encode import Encoder, Table
-from openprior.data.schema import Schema
-from openprior.data.source import open_source
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Counts, Noise
-from openprior.privacy.units import Unit
+from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder, Table
+from openprior.tables.source import open_source
 
 __all__ = ["FakeCurator", "NoNoise"]
 

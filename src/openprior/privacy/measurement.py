@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.workload import Marginal
+from openprior.questions.workload import Marginal
 
 __all__ = ["Measurement"]
 

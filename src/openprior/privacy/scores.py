@@ -18,11 +18,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
+from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
-from openprior.privacy.units import Unit
-from openprior.workload import Marginal, canonical
+from openprior.privacy.unit import Unit
+from openprior.questions.workload import Marginal, canonical
+from openprior.schema.domain import Domain
 
 __all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "levels", "score_steps"]
 
@@ -99,7 +99,7 @@ class L1Score:
 
     def evaluate(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> Fraction:
         """The exact score, with references rounded to the grid."""
-        from openprior.counting.kernel import distance
+        from openprior.counting.tally import distance
 
         table = counts[self.marginal]
         steps = Fraction(0)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.counting.engine import Engine, engine_of
-from openprior.counting.plan import Cells
-from openprior.data.domain import Domain
-from openprior.data.encode import Encoder
-from openprior.data.hierarchy import Level
-from openprior.workload import Marginal, canonical
+from openprior.questions.workload import Marginal, canonical
+from openprior.schema.domain import Domain
+from openprior.schema.levels import Level
+from openprior.tables.encode import Encoder
 
 __all__ = ["PartVault", "Vault"]
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
-from openprior.view import View
+from openprior.releases.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from openprior.certificate import Certificate
     from openprior.models.base import Model
+    from openprior.releases.certificate import Certificate
 
 __all__ = ["Reported", "render"]
 

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from openprior.certificate import Certificate
-from openprior.report.events import GROUPS, Step
+from openprior.releases.certificate import Certificate
+from openprior.report.steps import GROUPS, Step
 from openprior.report.words import percent, plain
 
 __all__ = ["Budget", "Group", "Segment", "budget_of"]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
+from openprior.questions.workload import Marginal
 from openprior.report.budget import Segment
 from openprior.report.pictures import Answer, Picture, Value
 from openprior.report.words import names, percent
-from openprior.workload import Marginal
 
 __all__ = ["bars", "heat", "interval", "outline", "rise", "scale", "stack"]
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from openprior.certificate import Certificate
 from openprior.counting.local import count_table
-from openprior.data.encode import encode_table
+from openprior.questions.workload import Marginal
+from openprior.releases.certificate import Certificate
+from openprior.releases.view import View
 from openprior.report.budget import Budget, budget_of
-from openprior.report.errors import Errors, errors_of
-from openprior.report.events import Step, steps_of
+from openprior.report.error_cards import Errors, errors_of
 from openprior.report.origin import Coverage, Source, cover, sources_of
 from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
 from openprior.report.promise import Promise, promise_of
-from openprior.view import View
-from openprior.workload import Marginal
+from openprior.report.steps import Step, steps_of
+from openprior.tables.encode import encode_table
 
 if TYPE_CHECKING:
     from openprior.report import Reported

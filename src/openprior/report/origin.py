@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from openprior.data.schema import Schema
+from openprior.questions.workload import Marginal
+from openprior.releases.view import View
 from openprior.report.budget import Segment
-from openprior.report.events import Step, whole
+from openprior.report.steps import Step, whole
 from openprior.report.words import percent
-from openprior.view import View
-from openprior.workload import Marginal
+from openprior.schema.base import Schema
 
 __all__ = ["Coverage", "Source", "cover", "sources_of"]
 

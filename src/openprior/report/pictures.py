@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.data.columns import Boolean, Categorical, Column
+from openprior.schema.columns import Boolean, Categorical, Column
 
 __all__ = ["Answer", "Picture", "Value", "answers_in", "largest", "picture_of"]
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from openprior.certificate import Certificate
+from openprior.releases.certificate import Certificate
 
 __all__ = ["Promise", "promise_of"]
 

@@ -1,0 +1,138 @@
+"""`openprior evaluate` and `openprior estimate`: how good a release is, for your eyes only or for everyone's."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from openprior.command_line import arguments, options
+from openprior.command_line.options import Json, Wait
+from openprior.command_line.terminal import print_json
+
+__all__ = ["add_to"]
+
+Folder = Annotated[Path, typer.Argument(help="A release folder.", readable=False)]
+Private = Annotated[str, typer.Option(help="The private table it was made from.")]
+Of = Annotated[str, typer.Option(help="synthetic | answers")]
+Work = Annotated[str | None, typer.Option(help="As for 'release'; default: the release's own.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the list."""
+    app.command(epilog="Example: openprior evaluate release --private private.csv")(evaluate)
+    app.command(epilog="Example: openprior estimate release --private private.csv --epsilon 0.05")(estimate)
+
+
+def evaluate(
+    release: Folder,
+    private: Private,
+    of: Of = "synthetic",
+    workload: Work = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Report file; default: RELEASE.evaluation/report.html, outside the release.", readable=False
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="A column to predict: train on synthetic rows, test on private ones."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Workload errors only.")] = False,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Also errors by group, e.g. 'area,year', with a picture beside the report."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
+    import openprior as op
+    from openprior.evaluation.metrics import check_place, write_report, write_text
+
+    # Beside the release folder, not in it: what is published must not carry private figures.
+    place = report or _beside(release, ".evaluation") / "report.html"
+    check_place(place)
+    made = op.open_release(release)
+    found = op.evaluate(
+        made, private, workload=None if workload is None else arguments.workload(workload), of=of
+    )
+    quality = None if quick and target is None else op.evaluate_quality(made, private, target=target)
+    write_report(made, found, private, place, quality=quality)
+    facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
+    written = {"report": str(place)}
+    detail: dict[str, Any] = {}
+    if groups is not None:
+        each = op.evaluate_groups(made, private, [g.strip() for g in groups.split(",")])
+        picture = place.with_name("groups.svg")
+        write_text(picture, each.picture())
+        facts["group_error"] = each.error
+        written["picture"] = str(picture)
+        detail["groups"] = [{"group": list(label), "error": error} for label, error in each.worst]
+    if json:
+        if quality is not None:
+            detail["quality"] = quality.as_dict()
+        detail["per_column"] = found.per_column
+        print_json({"notice": found.notice, "of": of, **facts, **detail, **written})
+        return
+    typer.echo(found.notice)
+    for name, value in facts.items():
+        typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
+    for entry in detail.get("groups", [])[:3]:
+        typer.echo(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
+    for name, shown, _ in [] if quality is None else quality.summary():
+        typer.echo(f"  {name}: {shown}")
+    typer.echo(f"wrote {' and '.join(written.values())}")
+
+
+def estimate(
+    release: Folder,
+    private: Private,
+    epsilon: Annotated[float, typer.Option(help="ε of this estimate, beside the release's own.")],
+    delta: Annotated[float, typer.Option(help="δ of this estimate; 0: pure ε-DP with Laplace noise.")] = 0.0,
+    of: Of = "synthetic",
+    workload: Work = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder to write; default: RELEASE.estimate.", readable=False),
+    ] = None,
+    ledger: options.Ledger = None,
+    ledger_timeout: Wait = 30.0,
+    dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
+    insecure_seed: options.Seed = None,
+    json: Json = False,
+) -> None:
+    """Measure a release's workload error privately, for an extra ε: this may be published with it."""
+    import openprior as op
+    from openprior.evaluation.error_estimate import write_estimate
+    from openprior.privacy.ledger import Ledger
+    from openprior.releases.folder import fresh
+
+    place = out or _beside(release, ".estimate")
+    folder = fresh(place)
+    made = op.open_release(release)
+    found = op.estimate_error(
+        made,
+        private,
+        epsilon=epsilon,
+        delta=delta,
+        workload=None if workload is None else arguments.workload(workload),
+        of=of,
+        ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
+        dataset=dataset,
+        seed=insecure_seed,
+    )
+    write_estimate(found, made, folder)
+    if json:
+        print_json({**found.as_dict(), "out": str(place)})
+        return
+    typer.echo(
+        f"workload error {max(found.workload_error, 0):.4f} (95 %: {found.low:.4f} to {found.high:.4f}), "
+        f"largest error of a cell {found.max_error:.4f} ({found.max_low:.4f} to {found.max_high:.4f})"
+    )
+    for line in (found.statement, found.together, f"wrote {place}"):
+        typer.echo(line)
+
+
+def _beside(release: Path, ending: str) -> Path:
+    folder = release if release.name not in ("", "..") else release.resolve()
+    return folder.with_name(folder.name + ending)

@@ -1,0 +1,148 @@
+"""`openprior release`, `check` and `mechanisms`: from a private table to a folder that may be published."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from openprior.command_line import arguments, options
+from openprior.command_line.options import Json, Out, Wait
+from openprior.command_line.terminal import print_json, stoppable
+from openprior.command_line.terminal import progress as progress_bar
+
+__all__ = ["add_to"]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the list."""
+    app.command(
+        epilog="Example: openprior release private.csv --public public.csv --epsilon 1 --delta 1e-9 -o release"
+    )(release)
+    app.command(epilog="Example: openprior check release")(check)
+    app.command(epilog="Example: openprior mechanisms --json")(mechanisms)
+
+
+def release(
+    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
+    out: Out,
+    epsilon: Annotated[float, typer.Option(help="ε of the release.")],
+    delta: Annotated[
+        float, typer.Option(help="δ of the release; well below 1/n, or 0 for pure ε-DP with Laplace noise.")
+    ],
+    public: Annotated[str | None, typer.Option(help="The public table.")] = None,
+    schema: options.Schema = None,
+    workload: Annotated[
+        str,
+        typer.Option(
+            help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."
+        ),
+    ] = "3",
+    mechanism: options.Mechanism = "tilt",
+    option: Annotated[
+        list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
+    ] = None,
+    ledger: options.Ledger = None,
+    ledger_timeout: Wait = 30.0,
+    dataset: options.Dataset = None,
+    engine: Annotated[str, typer.Option(help="Who counts the private table: local | spark.")] = "local",
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            help="Where Spark runs, with --engine spark; default: $OPENPRIOR_SPARK_MASTER, or every core here."
+        ),
+    ] = None,
+    relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
+    format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a broken run without paying again; needs --ledger.")
+    ] = False,
+    insecure_seed: options.Seed = None,
+    show_private: Annotated[
+        bool, typer.Option("--show-private", help="Let error messages quote private values.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
+    import openprior as op
+    from openprior.privacy.ledger import Ledger
+    from openprior.schema.base import Schema
+
+    with stoppable(out), progress_bar("releasing") as progress:
+        made = op.release(
+            public=public,
+            schema=None if schema is None else Schema.load(schema),
+            workload=arguments.workload(workload),
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=arguments.mechanism(mechanism, option or []),
+            ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
+            out=out,
+            seed=insecure_seed,
+            relation=relation,
+            dataset=dataset,
+            format=format,
+            resume=resume,
+            show_private=show_private,
+            progress=progress,
+            private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
+        )
+    c = made.certificate
+    if json:
+        facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
+        print_json(
+            {
+                **facts,
+                "epsilon_spent": c.epsilon_spent,
+                "rho": c.rho,
+                "rho_spent": c.rho_spent,
+                "mechanism": c.mechanism,
+                "run": c.run,
+                "noise": c.noise,
+                "statement": c.statement,
+                "remarks": list(c.remarks),
+            }
+        )
+        return
+    typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
+    for line in (c.statement, *c.remarks):
+        typer.echo(line)
+
+
+def check(
+    release: Annotated[Path, typer.Argument(help="A release folder.", readable=False)], json: Json = False
+) -> None:
+    """Recheck a release's certificate: every sensitivity, cost and sum is derived anew. Needs no private data."""
+    import openprior as op
+
+    c = op.open_release(release).certificate
+    c.recheck()
+    if json:
+        print_json(
+            {"right": True, "events": len(c.events), "statement": c.statement, "remarks": list(c.remarks)}
+        )
+        return
+    for line in (f"right: {len(c.events)} steps rechecked", c.statement, *c.remarks):
+        typer.echo(line)
+
+
+def mechanisms(json: Json = False) -> None:
+    """List the mechanisms, what each is good for, and its options."""
+    import dataclasses
+
+    import openprior as op
+
+    found = {
+        name: {
+            "good_for": cls.good_for,
+            "needs_public": cls.needs_public,
+            "options": {f.name: [f.default, f.metadata["doc"]] for f in dataclasses.fields(cls)},
+        }
+        for name, cls in op.mechanisms().items()
+    }
+    if json:
+        print_json(found)
+        return
+    for name, facts in found.items():
+        typer.echo(f"{name}: {facts['good_for']}")
+        for option, (default, doc) in facts["options"].items():
+            typer.echo(f"    -O {option}={default}    {doc}")

@@ -1,0 +1,198 @@
+"""Workload errors of a release against the private table. Everything here is NOT PRIVATE.
+
+With p the private shares and q the released ones, each marginal summing to 1: the workload error is the weighted mean
+over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, that is over all cells of all marginals.
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.errors import OptionError, ReleaseError
+from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.releases.release import Release, open_release
+from openprior.releases.view import counted, view_of
+from openprior.report import render
+from openprior.schema.base import Schema
+from openprior.tables.encode import Table, encode_table
+
+__all__ = [
+    "Evaluation",
+    "check_place",
+    "errors_of",
+    "evaluate",
+    "released_shares",
+    "wanted_workload",
+    "write_report",
+    "write_text",
+]
+
+NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors against the private table. NOT PRIVATE."""
+
+    workload_error: float
+    max_error: float
+    mean_error: float
+    rmse: float
+    of: str
+    per_marginal: dict[Marginal, float] = field(repr=False)
+    notice: str = NOTICE
+
+    @property
+    def per_column(self) -> dict[str, float]:
+        """The mean L1 error of the marginals that have a column in them."""
+        found: dict[str, list[float]] = {}
+        for marginal, error in self.per_marginal.items():
+            for name in marginal:
+                found.setdefault(name, []).append(error)
+        return {name: float(np.mean(errors)) for name, errors in found.items()}
+
+    @property
+    def worst(self) -> list[tuple[Marginal, float]]:
+        """The marginals by L1 error, largest first."""
+        return sorted(self.per_marginal.items(), key=lambda item: -item[1])
+
+
+def evaluate(
+    release: Any,
+    private: Any,
+    *,
+    workload: WorkloadPlan | Workload | None = None,
+    of: str = "synthetic",
+    schema: Schema | None = None,
+) -> Evaluation:
+    """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
+
+    of        "synthetic": the released rows; "answers": the model's own answers
+    schema    of plain rows; drafted from them if not given
+    """
+    release = _opened(release)
+    made = release if isinstance(release, Release) else None
+    if made is None and of == "answers":
+        raise OptionError("plain rows have no model; use of='synthetic'")
+    # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
+    schema = schema or (made.schema if made else Schema.draft(release))
+    work = wanted_workload(workload, schema, made)
+    truth, _ = counted(private, schema, work.marginals, private=True)
+    return errors_of(work, truth, released_shares(release, schema, work, of), of)
+
+
+def _opened(release: Any) -> Any:
+    """A release for the path of one; anything else as it is."""
+    is_folder = isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file()
+    return open_release(release) if is_folder else release
+
+
+def wanted_workload(workload: Any, schema: Schema, made: Release | None) -> Workload:
+    """The workload to judge by: the one given, the release's own, or all three-way marginals."""
+    plan: Any = workload or (made.workload if made else all_marginals(3))
+    return (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+
+
+def released_shares(
+    release: Any, schema: Schema, work: Workload, of: str
+) -> dict[Marginal, NDArray[np.float64]]:
+    """What was released about each marginal, summing to 1: by the rows, or by the model's answers."""
+    if of not in ("synthetic", "answers"):
+        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    if of == "answers":
+        found = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
+    else:
+        rows = release.synthetic if isinstance(release, Release) else release
+        found = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
+    return {m: v / v.sum() for m, v in found.items()}
+
+
+def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
+    """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
+    release = _opened(release)
+    if schema is None and not isinstance(release, Release):
+        raise OptionError("plain rows come without a schema; give schema=")
+    schema = schema or release.schema
+    truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
+    rows = release.synthetic if isinstance(release, Release) else release
+    return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
+
+
+def errors_of(
+    work: Workload,
+    truth: dict[Marginal, NDArray[np.int64]],
+    guess: dict[Marginal, NDArray[np.float64]],
+    of: str,
+) -> Evaluation:
+    """The errors of guessed counts, each marginal scaled to sum to 1."""
+    per_marginal: dict[Marginal, float] = {}
+    largest, absolute, squared, cells = 0.0, 0.0, 0.0, 0
+    for marginal in work.marginals:
+        p, q = truth[marginal], guess[marginal]
+        gap = np.abs(p / p.sum() - q / q.sum())
+        per_marginal[marginal] = float(gap.sum())
+        largest = max(largest, float(gap.max()))
+        absolute += float(gap.sum())
+        squared += float(gap @ gap)
+        cells += gap.size
+    return Evaluation(
+        workload_error=float(np.average(list(per_marginal.values()), weights=work.weights)),
+        max_error=largest,
+        mean_error=absolute / cells,
+        rmse=float(np.sqrt(squared / cells)),
+        of=of,
+        per_marginal=per_marginal,
+    )
+
+
+def write_report(
+    release: Release,
+    found: Evaluation,
+    private: Any,
+    path: Path,
+    *,
+    quality: Any = None,
+    estimate: Any = None,
+) -> None:
+    """A report with the private table's own figures beside the released ones. NOT PRIVATE."""
+    truth = view_of(private, release.synthetic, release.schema, private=True)
+    write_text(path, render(release, found, truth=truth, quality=quality, estimate=estimate))
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
+    for folder in path.absolute().parents:
+        if (folder / "certificate.json").exists():
+            raise ReleaseError(
+                f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
+            )
+    if path.exists():
+        try:
+            known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            known = False
+        if not known:
+            raise ReleaseError(
+                f"the report {path} exists and is not an earlier evaluation; choose another place"
+            )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of an evaluation, whole or not at all. NOT PRIVATE."""
+    check_place(path)
+    draft = path.parent / f".{path.name}.draft-{os.getpid()}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise ReleaseError(
+            f"the report {path} cannot be written: {error.strerror}; choose another place"
+        ) from None

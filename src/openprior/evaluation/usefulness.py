@@ -1,0 +1,113 @@
+"""Is a model learnt from released rows as good as one learnt from private rows? Everything here is NOT PRIVATE.
+
+The private rows are split at random into a test half and a training half. Boosted trees learn a target column from
+all others, once from released rows (as many as the training half, if there are so many) and once from the training
+half, and both predict the test half.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import workers
+from openprior.errors import OptionError
+from openprior.evaluation.boosting import Booster
+from openprior.evaluation.copies import check_tables
+from openprior.evaluation.propensity import auc
+from openprior.tables.encode import Table
+
+__all__ = ["Fit", "Usefulness", "check_target", "usefulness_of"]
+
+_MOST_CLASSES = 64
+_TREES = 600
+"""Trees of a model at most, but never fewer than twelve rounds: with many classes a round has many."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well a model predicts the test rows. NOT PRIVATE."""
+
+    accuracy: float
+    log_loss: float
+    """Mean of −log of the probability given to the true class; smaller is better."""
+    auc: float
+    """Mean over classes of the AUC of one class against the rest; classes that all or no test rows have are left
+    out; nan if that leaves none."""
+
+
+@dataclass(frozen=True)
+class Usefulness:
+    """A prediction task learnt from released and from private rows. NOT PRIVATE."""
+
+    target: str
+    released: Fit
+    """Learnt from released rows."""
+    private: Fit
+    """Learnt from private rows."""
+    majority: float
+    """Accuracy of always saying the commonest class of the test rows."""
+    rows: tuple[int, int, int]
+    """Released and private training rows, and test rows."""
+
+
+def check_target(table: Table, target: str) -> None:
+    """Refuse a target column that cannot be predicted."""
+    if target not in table.domain:
+        known = ", ".join(table.domain)
+        raise OptionError(f"the target '{target}' is no column of the table; choose one of {known}")
+    if table.domain[target] > _MOST_CLASSES:
+        raise OptionError(
+            f"the target '{target}' has {table.domain[target]} values; "
+            f"choose a column with at most {_MOST_CLASSES}, or give it fewer bins"
+        )
+
+
+def usefulness_of(
+    released: Table, private: Table, target: str, *, seed: int = 0, rows: int = 50_000
+) -> Usefulness:
+    """Learn the target from released and from private rows, at most `rows` each. NOT PRIVATE."""
+    check_tables(released, private)
+    check_target(private, target)
+    if rows < 1:
+        raise OptionError(f"rows = {rows}; use at least 1")
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(private.n)
+    middle = (private.n + 1) // 2
+    test, own = private.take(order[:middle][:rows]), private.take(order[middle:][:rows])
+    theirs = released.take(rng.permutation(released.n)[: max(own.n, 1)])
+    children = rng.spawn(2)
+    with ThreadPoolExecutor(workers()) as pool:
+        trained = [
+            pool.submit(_fit, t, child, test, target)
+            for t, child in zip((theirs, own), children, strict=True)
+        ]
+        by_released, by_private = (future.result() for future in trained)
+    most = int(np.bincount(test.column(target)).max())
+    return Usefulness(target, by_released, by_private, most / test.n, (theirs.n, own.n, test.n))
+
+
+def _fit(train: Table, rng: np.random.Generator, test: Table, target: str) -> Fit:
+    classes, where = train.domain[target], train.domain.position(target)
+    booster = Booster()
+    if classes > 2:
+        rounds = int(np.clip(_TREES // classes, 12, booster.rounds))
+        booster = Booster(rounds=rounds, rate=min(0.3, booster.rate * booster.rounds / rounds))
+    sizes = [s for i, s in enumerate(train.domain.shape) if i != where] or [1]
+    model = booster.fit(_others(train, where), sizes, train.columns[where], classes, rng)
+    p = model.predict_proba(_others(test, where))
+    truth = test.columns[where].astype(np.int64)
+    own = np.maximum(p[np.arange(test.n), truth], 1e-12)
+    scores = [auc(p[:, c], truth == c) for c in np.unique(truth)]
+    defined = [s for s in scores if not np.isnan(s)]
+    return Fit(
+        float(np.mean(p.argmax(axis=1) == truth)),
+        float(-np.log(own).mean()),
+        float(np.mean(defined)) if defined else float("nan"),
+    )
+
+
+def _others(table: Table, where: int) -> list[NDArray[np.unsignedinteger]]:
+    """The columns to learn from; a constant one if the target is the only column."""
+    return [c for i, c in enumerate(table.columns) if i != where] or [np.zeros(table.n, np.uint8)]

@@ -1,0 +1,104 @@
+"""Best mixture error: how well the public rows, reweighted at best, could answer the workload on the private table.
+
+f(S) = min over weights on the public support S of the largest query error: a floor under PMW^Pub's error, whatever the
+budget. Small means the public table is fit for use. The private form costs little, and should be asked before the
+real budget is spent; the exact form is NOT PRIVATE.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openprior.counting.local import count_table
+from openprior.errors import OptionError
+from openprior.privacy.best_mixture import best_mixture
+from openprior.privacy.ledger import Ledger
+from openprior.questions.workload import Workload, all_marginals
+from openprior.releases.inquiry import inquire
+from openprior.schema.base import Schema
+from openprior.tables.encode import encode_table
+from openprior.tables.source import open_source
+
+__all__ = ["MixtureError", "best_mixture_error"]
+
+
+@dataclass(frozen=True)
+class MixtureError:
+    """The best mixture error, as a share of n."""
+
+    error: float
+    lower: float | None
+    """A certified lower bound (exact form only)."""
+    sigma: float
+    """Standard deviation of the noise; 0 means exact."""
+
+    is_private: bool
+    """Whether secure noise was added."""
+
+
+def best_mixture_error(
+    private: Any,
+    public: Any,
+    *,
+    schema: Schema | None = None,
+    workload: Any = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise: str = "gaussian",
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    seed: int | None = None,
+    max_seconds: float = 60.0,
+) -> MixtureError:
+    """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE.
+
+    schema        what the columns are; drafted from the public table if not given
+    workload      the queries; all two-way marginals if not given
+    noise         "gaussian" or "laplace"
+    ledger        file that keeps the dataset's budget; `dataset` is the private table's name in it
+    seed          given: repeatable noise for an experiment, NOT PRIVATE
+    max_seconds   of the exact form; the private one always solves to the end
+    """
+    public_source, source = open_source(public), open_source(private)
+    schema = schema or Schema.draft(public_source)
+    plan: Any = all_marginals(2) if workload is None else workload
+    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    rows, _ = encode_table(public_source, schema).unique()
+    if epsilon is None and delta is None:
+        return _exact(encode_table(source, schema, private=True), rows, work, max_seconds)
+    if epsilon is None or delta is None:
+        raise OptionError(
+            "the private best mixture error needs epsilon and delta; give both, or neither for the exact one"
+        )
+    with inquire(
+        source,
+        schema,
+        what="best mixture",
+        epsilon=epsilon,
+        delta=delta,
+        options={"noise": noise},
+        marginals=work.marginals,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    ) as asked:
+        measured = asked.curator.measure_best_mixture(
+            rows, work.marginals, asked.curator.remaining, noise=noise
+        )
+    return MixtureError(float(measured.values[0]), None, measured.sigma, asked.proof.is_private)
+
+
+def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:
+    position = {a: i for i, a in enumerate(truth.domain.attributes)}
+    counts = count_table(truth, work.marginals)
+    found = best_mixture(
+        rows.columns,
+        truth.domain.shape,
+        [tuple(position[a] for a in m) for m in work.marginals],
+        [np.asarray(counts[m] / truth.n) for m in work.marginals],
+        tolerance=1e-6,
+        max_seconds=max_seconds,
+    )
+    return MixtureError(found.error, found.lower, 0.0, False)

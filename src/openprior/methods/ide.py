@@ -1,0 +1,168 @@
+"""IDE: the distribution closest in relative entropy to a public prior among those that have the noisy answers.
+
+A few marginals, chosen on public data, and any 0/1 linear queries are measured; then the prior is bent to the answers,
+one partial workload after the other, until nothing moves (models/relative_entropy.py; models/two_stage.py is the exact
+solution of small problems, to compare with). The prior is the public table, on its own rows, or on every cell of the
+domain where that is small, so that values which the public table lacks can be reached.
+
+Privacy: the private table is read by the curator's measurements alone, whose shares are fixed before the first of them;
+with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
+"""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.methods.base import Progress, check, need_public, one_of, option, register
+from openprior.methods.shared.strategy import Dependence, cliques, expected_best, variances
+from openprior.models.base import Model
+from openprior.models.relative_entropy import Convergence, Partial, ide
+from openprior.models.shrink import cell_numbers
+from openprior.models.support import SupportModel
+from openprior.privacy.curator import Curator, Measurement
+from openprior.questions.queries import Queries
+from openprior.questions.workload import Marginal, Workload
+from openprior.tables.encode import Table
+
+__all__ = ["Ide"]
+
+Floats = NDArray[np.float64]
+
+_SMALL = 1 << 16
+"""Cells up to which the whole domain is the support."""
+_TOTAL = 0.1
+"""Share of the budget for the number of rows, where it is private."""
+
+
+@register("ide")
+class Ide:
+    """A public prior, bent to noisy answers with the least relative entropy."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str] = "a good public table and a few marginals or any 0/1 queries; pure ε-DP"
+    needs_public: ClassVar[bool] = True
+
+    choose: str = option(
+        default="published",
+        doc="published: cliques of strong dependence | expected: least expected error | workload | none",
+    )
+    queries: tuple[str, ...] = option(
+        default=(), doc="0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex=1)"
+    )
+    noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
+    support: str = option(
+        default="auto", doc="auto | public | domain: where there may be mass; auto: the domain if it is small"
+    )
+    updates: int | None = option(
+        default=None, doc="updates a marginal, 2 as published; to convergence if not given"
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", tuple(self.queries))
+        one_of("choose", self.choose, ("published", "expected", "workload", "none"))
+        one_of("noise", self.noise, ("gaussian", "laplace"))
+        one_of("support", self.support, ("auto", "public", "domain"))
+        check(self.updates is None or self.updates >= 1, f"updates ({self.updates}) must be at least 1")
+        check(
+            self.choose != "none" or bool(self.queries),
+            "choose = none leaves nothing to measure; give queries",
+        )
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether δ = 0 can be promised."""
+        return self.noise == "laplace"
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """Choose, measure, bend."""
+        table = need_public(public, "ide")
+        asked = [Queries.parse(text, curator.domain) for text in self.queries]
+        points, prior = self._support(table)
+        chosen = self._choose(curator, table, workload, len(asked), rng)
+        curator.announce([*chosen, *(q.marginal for q in asked)])
+        each = [1.0] * (len(chosen) + len(asked))
+        if curator.unit.n_is_public:
+            total, shares = float(curator.n), curator.shares(each)
+        else:
+            first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
+            total = max(1.0, float(curator.measure_total(first, noise=self.noise).values[0]))
+        partials = []
+        for i, m in enumerate(chosen):
+            found = curator.measure(m, shares[i], noise=self.noise)
+            partials.append(Partial(cell_numbers(points, m), found.values / total, covers=True))
+            progress(i + 1, len(each), "measuring")
+        for i, queries in enumerate(asked, start=len(chosen)):
+            found = curator.measure_queries(queries, shares[i], noise=self.noise)
+            partials += _partials(queries, found, points, total)
+            progress(i + 1, len(each), "measuring")
+        updates = None if self.updates is None else self.updates * len(partials)
+        weights, report = ide(prior, partials, rng, updates=updates)
+        curator.remark(_words(report))
+        return SupportModel(points, weights, total)
+
+    def _support(self, table: Table) -> tuple[Table, Floats]:
+        """The points that may have mass, and the prior's share of each."""
+        domain = table.domain
+        size = domain.size()
+        whole = size <= _SMALL if self.support == "auto" else self.support == "domain"
+        rows, counts = table.unique()
+        if not whole:
+            return rows, counts / table.n
+        check(size <= 1 << 24, f"the domain has {size:,} cells, too many to list; use support = public")
+        points = Table(domain, tuple(np.unravel_index(np.arange(size), domain.shape)))
+        prior = np.zeros(size)
+        prior[np.ravel_multi_index(rows.columns, domain.shape)] = counts / table.n
+        return points, prior
+
+    def _choose(
+        self, curator: Curator, table: Table, workload: Workload, others: int, rng: np.random.Generator
+    ) -> list[Marginal]:
+        if self.choose == "none":
+            return []
+        if self.choose == "workload":
+            return list(workload.marginals)
+        n = float(curator.n) if curator.unit.n_is_public else float(table.n)
+        known = Dependence.of([table], [n], rng)
+        if self.choose == "published":
+            return cliques(known)
+        free = curator.remaining / (1 + others) ** (2 if curator.is_pure else 1)
+        return expected_best(known, workload, variances(curator, free, self.noise))
+
+
+def _partials(queries: Queries, found: Measurement, points: Table, total: float) -> list[Partial]:
+    """Queries as partial workloads of disjoint ones."""
+    cells = cell_numbers(points, queries.marginal)
+    partials = []
+    for group in queries.disjoint():
+        labels = np.full(queries.members.shape[1], -1, np.int32)
+        for i, q in enumerate(group):
+            labels[queries.members[q]] = i
+        partials.append(Partial(labels[cells], found.values[group] / total, covers=bool((labels >= 0).all())))
+    return partials
+
+
+def _words(report: Convergence) -> str:
+    """The convergence report as a sentence."""
+    how = (
+        "converged"
+        if report.converged
+        else "stopped because the answers contradict each other"
+        if report.cycling
+        else "stopped at its limit"
+    )
+    bent = (
+        f"{report.divergence:.3g} nats" if math.isfinite(report.divergence) else "beyond the public support"
+    )
+    return (
+        f"IDE {how} after {report.updates} updates: L1 distance {report.loss:.3g} to the noisy answers, relative "
+        f"entropy to the public prior {bent}."
+    )

@@ -1,0 +1,89 @@
+"""MST (McKenna, Miklau & Sheldon 2021): the pairs of a maximum spanning tree; no public data, no workload.
+
+A third of the budget measures every one-way marginal; a third chooses the edges of a tree by Kruskal's rule, each with
+the exponential mechanism, by how far a pair is from the model of the one-way marginals; a third measures them.
+"""
+
+import itertools
+from typing import ClassVar
+
+import numpy as np
+
+from openprior.methods.base import Progress, check, option, register
+from openprior.methods.shared.growing import GrowingModel, within_reach
+from openprior.models.base import Model
+from openprior.privacy.curator import Curator
+from openprior.privacy.scores import L1Score
+from openprior.questions.workload import Marginal, Workload
+from openprior.tables.encode import Table
+
+__all__ = ["Mst"]
+
+
+@register("mst")
+class Mst:
+    """A tree of the most dependent pairs of columns."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str] = "many columns and little budget, without a public table; pairs matter most"
+    needs_public: ClassVar[bool] = False
+
+    size_limit: float = option(
+        default=80.0, doc="largest table of a pair, in megabytes; larger pairs are left out"
+    )
+
+    def __post_init__(self) -> None:
+        check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """The one-way marginals, the tree, its pairs; neither the public table nor the workload is looked at."""
+        domain = curator.domain
+        total = float(curator.n) if curator.unit.n_is_public else None
+        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
+        singles: list[Marginal] = [(a,) for a in domain]
+        pairs = within_reach(domain, itertools.combinations(domain, 2), self.size_limit)
+        curator.announce([*singles, *pairs])
+        edges = _most_edges(domain.attributes, pairs)
+        share = curator.remaining / (3 if edges else 1)
+        self._measure(curator, growing, singles, share)
+        progress(1, 3, "steps")
+        if not edges:
+            return growing.finish()
+        model = growing.answers(pairs)
+        tree: list[Marginal] = []
+        for _ in range(edges):
+            open_pairs = [p for p in pairs if _most_edges(domain.attributes, [*tree, p]) > len(tree)]
+            scores = [L1Score(p, ((1.0, model[p]),)) for p in open_pairs]
+            tree.append(open_pairs[curator.select(scores, share / edges)])
+        progress(2, 3, "steps")
+        self._measure(curator, growing, tree, curator.remaining)
+        progress(3, 3, "steps")
+        return growing.finish()
+
+    @staticmethod
+    def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
+        each = rho / len(marginals)
+        growing.measured(*(curator.measure(m, min(each, curator.remaining)) for m in marginals))
+
+
+def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:
+    """How many of the pairs a spanning forest can have.
+
+    >>> _most_edges(("a", "b", "c"), [("a", "b"), ("b", "c"), ("a", "c")])
+    2
+    """
+    home = {a: a for a in attributes}
+    found = 0
+    for a, b in pairs:
+        if home[a] != home[b]:
+            found += 1
+            old, new = home[b], home[a]
+            home = {k: new if v == old else v for k, v in home.items()}
+    return found

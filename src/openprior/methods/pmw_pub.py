@@ -1,0 +1,102 @@
+"""PMW^Pub (Liu et al. 2021, Algorithm 1): multiplicative weights on the support of the public table.
+
+A distribution A on the unique public rows starts at the public frequencies. With ε̃ = √(2ρ) and ε₀ = ε̃/√(2T), each
+of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from openprior.methods.base import Progress, check, known_total, need_public, one_of, option, register
+from openprior.methods.shared.guard import keep_better
+from openprior.methods.shared.multiplicative import (
+    CANDIDATES,
+    NOISES,
+    OUTPUTS,
+    SELECTIONS,
+    Rounds,
+    run_rounds,
+    spread,
+)
+from openprior.models.base import Model
+from openprior.models.support import MultiplicativeWeights, SupportModel
+from openprior.privacy.curator import Curator
+from openprior.questions.workload import Workload
+from openprior.tables.encode import Table
+
+__all__ = ["PmwPub"]
+
+STARTS = ("public", "uniform")
+_VERDICTS = (
+    "The guard kept what was learnt from the private table.",
+    "The guard kept the start: learning did not seem to bring the answers closer to the private table.",
+)
+
+
+@register("pmw-pub")
+class PmwPub:
+    """Reweight the public rows until the worst answers are right."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str] = (
+        "a large public table whose rows resemble the private ones; the largest error matters"
+    )
+    needs_public: ClassVar[bool] = True
+
+    rounds: int | None = option(
+        default=None,
+        doc="number of rounds T; if not given, cheap ones first and dearer ones as errors sink into noise",
+    )
+    selection: str = option(
+        default="exponential", doc="exponential | permute-and-flip, both at the same cost"
+    )
+    noise: str = option(default="gaussian", doc="gaussian | laplace, both at the same cost")
+    output: str = option(
+        default="last", doc="last | average: the last iterate, or the theorem's average of all"
+    )
+    replay: bool = option(default=True, doc="apply earlier measurements again while they are still wrong")
+    start: str = option(default="public", doc="public | uniform: where the weights on the public rows start")
+
+    candidates: str = option(
+        default="reachable", doc="reachable | all queries; the weights cannot move the others"
+    )
+
+    guard: float = option(
+        default=0.05, doc="share of the budget for a last check that learning helped; 0 as published"
+    )
+
+    def __post_init__(self) -> None:
+        check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
+        one_of("selection", self.selection, SELECTIONS)
+        one_of("noise", self.noise, NOISES)
+        one_of("output", self.output, OUTPUTS)
+        one_of("candidates", self.candidates, CANDIDATES)
+        check(0 <= self.guard < 1, f"guard ({self.guard}) must be at least 0 and below 1")
+        one_of("start", self.start, STARTS)
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """Algorithm 1, and the guard."""
+        support, frequencies = need_public(public, "pmw-pub").unique()
+        total = known_total(curator)
+        kept = self.guard * curator.remaining
+        start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
+        weights = MultiplicativeWeights(support, start, workload.marginals)
+        before = weights.answers
+        rho = curator.remaining - kept
+        how = Rounds(0.5, self.replay, self.output, self.selection, self.noise, self.candidates)
+        (learnt,) = run_rounds(curator, [weights], total, spread(rho, self.rounds), how, rng, progress)
+        candidates = [SupportModel(support, w, total) for w in (learnt, start)]
+        if not kept:
+            return candidates[0]
+        answers = [candidates[0].answers(workload.marginals), weights.cells.split(before * total)]
+        chosen = keep_better(curator, answers, workload, curator.remaining)
+        curator.remark(_VERDICTS[chosen])
+        return candidates[chosen]

@@ -1,0 +1,100 @@
+"""A graphical model that grows by one measured marginal a round: what JAM-PGM, AIM and MST share.
+
+Measuring a marginal may join cliques, and the tables of a joined clique multiply; so every round only marginals are
+candidates with which the model stays below a size limit.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.errors import OptionError
+from openprior.models.graphical.estimation import Estimator, Observation
+from openprior.models.graphical.junction import Structure, megabytes
+from openprior.models.graphical.model import GraphicalModel
+from openprior.privacy.calibrate import gaussian_sigma_squared
+from openprior.privacy.curator import Measurement
+from openprior.privacy.unit import Unit
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
+
+__all__ = ["GrowingModel", "check_size", "expected_noise", "noise_of", "within_reach"]
+
+_EFFORT = 1e8
+"""Multiplications that the exact answer of one candidate may take; the answers of others are counted from rows."""
+_ROWS = 1 << 18
+
+
+class GrowingModel:
+    """The observations so far, and the model closest to them."""
+
+    def __init__(
+        self, domain: Domain, total: float | None, rng: np.random.Generator, *, size_limit: float
+    ) -> None:
+        """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes."""
+        check_size(domain, size_limit)
+        self.observations: list[Observation] = []
+        self._size_limit, self._rng = size_limit, rng
+        self._structure = Structure(domain)
+        self._estimator = Estimator(domain, total, tolerance=5e-4, max_steps=60)
+        self.model: GraphicalModel = self._estimator.fit([])
+
+    def candidates(self, marginals: Iterable[Marginal], used: float) -> list[Marginal]:
+        """Those with which the model stays below the size limit times `used`, the share of the budget spent by then.
+
+        What fits into a clique that is there costs nothing, so every one-way marginal is always a candidate.
+        """
+        limit = max(self._size_limit * min(used, 1.0), self._structure.megabytes)
+        return [m for m in marginals if self._structure.megabytes_with(m) <= limit]
+
+    def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, NDArray[np.float64]]:
+        """The model's answers, for scores."""
+        return self.model.approximate_answers(marginals, self._rng, effort=_EFFORT, rows=_ROWS)
+
+    def measured(self, *measurements: Measurement) -> None:
+        """Take private measurements in, weighted by 1/σ², and fit again."""
+        self.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2, m.sigma) for m in measurements))
+
+    def observe(self, *observations: Observation) -> None:
+        """Take observations in and fit again."""
+        for seen in observations:
+            self._structure = self._structure.with_marginal(seen.marginal)
+        self.observations += observations
+        self.model = self._estimator.fit(self.observations, self._structure)
+
+    def finish(self) -> GraphicalModel:
+        """The model, fitted more closely than it has to be between rounds."""
+        self._estimator.tolerance, self._estimator.max_steps = 1e-4, 80
+        self.model = self._estimator.fit(self.observations, self._structure)
+        return self.model
+
+
+def check_size(domain: Domain, size_limit: float) -> None:
+    """Refuse a limit (in megabytes) below the largest one-way marginal, with which nothing could be measured."""
+    widest = max(domain, key=lambda a: domain[a])
+    if megabytes(domain[widest]) > size_limit:
+        raise OptionError(
+            f"size_limit ({size_limit:g} MB) is smaller than the one-way marginal of '{widest}' "
+            f"({megabytes(domain[widest]):.3g} MB); raise it, or give the column fewer values"
+        )
+
+
+def within_reach(domain: Domain, marginals: Iterable[Marginal], size_limit: float) -> list[Marginal]:
+    """Those whose own table fits the size limit; others can never be measured."""
+    return [m for m in marginals if megabytes(domain.size(m)) <= size_limit]
+
+
+def noise_of(unit: Unit, rho: float) -> float:
+    """The standard deviation of the noise that measuring a marginal with this budget adds."""
+    return math.sqrt(gaussian_sigma_squared(unit.l2_squared, rho))
+
+
+def expected_noise(sigma: float, cells: int) -> float:
+    """The expected L1 norm of Gaussian noise on so many cells.
+
+    >>> round(expected_noise(2.0, 10), 2)
+    15.96
+    """
+    return math.sqrt(2 / math.pi) * sigma * cells

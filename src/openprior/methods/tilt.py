@@ -1,0 +1,189 @@
+"""Tilt: start from everything public, and let private evidence overrule it, each marginal by what it shows.
+
+1. The public table becomes a prior (models/prior.py); that costs nothing. 2. Every one-way marginal is measured with a
+few per cent of the budget, and one private choice by the workload's error decides whether to go on from the public
+prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
+(models/tilted.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior or a
+small budget makes few rounds and a bad prior many.
+
+Privacy: the private table is read by `curator.measure` and `curator.select` alone, which charge for it. The prior, the
+trust λ in it, the number of particles and of rounds, what a round spends and when to stop are functions of public rows
+and of outcomes already paid for: post-processing, and fully adaptive composition of what the curator adds up. ∎
+"""
+
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.methods.base import Progress, check, known_total, leave_uniform, option, register
+from openprior.methods.shared.growing import noise_of
+from openprior.methods.shared.guard import keep_better
+from openprior.models.base import Model
+from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
+from openprior.models.tilted.tilting import Tilting
+from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
+from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.scores import L1Score
+from openprior.questions.workload import Marginal, Workload
+from openprior.tables.encode import Table
+
+__all__ = ["Tilt"]
+
+_LARGEST = 1 << 20
+"""Cells of the largest marginal that is measured; larger ones are answered all the same."""
+_SINGLES, _SINGLES_ALONE = 0.03, 0.1
+"""Share of the budget for one-way marginals at the start, with and without a public table."""
+_SHARP, _BLUNT = 0.02, 5.0
+"""A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
+_FEW_PARTICLES, _MOST_PARTICLES = 60_000, 400_000
+"""Between rounds; more when the noise becomes small."""
+
+
+@register("tilt")
+class Tilt:
+    """A public prior, tilted by private measurements."""
+
+    name: ClassVar[str]
+    good_for: ClassVar[str] = "nearly everything: any public table, good, biased, wrong or none"
+    needs_public: ClassVar[bool] = False
+    uses_public: ClassVar[bool] = True
+
+    rounds: int = option(
+        default=48, doc="equal rounds that the first share is meant for; fewer are made if little is found"
+    )
+    alpha: float = option(default=0.8, doc="share of a round's budget that pays for measuring")
+    screen: float = option(
+        default=0.08,
+        doc="most that the choice for or against the public table may cost, as a share of the budget",
+    )
+    particles: int | None = option(
+        default=None,
+        doc="particles of the finished model; 16 a row, but 100,000 to 300,000, if not given",
+    )
+
+    def __post_init__(self) -> None:
+        check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
+        check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
+        check(0 < self.screen < 1, f"screen ({self.screen}) must be between 0 and 1")
+        check(
+            self.particles is None or self.particles >= 1000,
+            f"particles ({self.particles}) must be at least 1000",
+        )
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Model:
+        """The three steps."""
+        domain = curator.domain
+        check(
+            max(domain.shape) <= 1 << 16,
+            "tilt takes columns of at most 65,536 values; give the largest fewer bins",
+        )
+        closure = [m for m in workload.closure() if domain.size(m) <= _LARGEST]
+        curator.announce(closure)
+        prior = uniform_prior(domain)
+        if public is not None and public.n:
+            progress(0, 100, "learning from the public table")
+            prior = fit_prior(public, workload.marginals, rng)
+        total = known_total(curator)
+        singles = [m for m in closure if len(m) == 1]
+        share = (_SINGLES if prior.rows else _SINGLES_ALONE) * curator.remaining / len(singles)
+        first = [curator.measure(m, share) for m in singles]
+
+        particles = self.particles or int(np.clip(16 * total, 100_000, 300_000))
+
+        def start(prior: Prior) -> Tilting:
+            few = int(min(np.clip(16 * total, 20_000, _FEW_PARTICLES), particles))
+            tilting = Tilting(prior, domain, total, few, rng)
+            _take_in(tilting, first)
+            return tilting
+
+        tilting = start(prior)
+        if prior.rows:
+            tilting = self._screened(curator, tilting, lambda: start(uniform_prior(domain)), workload)
+        self._rounds(curator, tilting, closure, workload, progress)
+        if not tilting.prior.rows:
+            leave_uniform(curator, closure, "Name them in the workload, or drop them")
+        return tilting.finish(workload.marginals, particles)
+
+    def _screened(
+        self, curator: Curator, tilting: Tilting, without: Callable[[], Tilting], workload: Workload
+    ) -> Tilting:
+        """The model with the public prior, or without it if that comes clearly closer to the workload.
+
+        The choice costs what tells apart two models whose errors differ by a few hundredths; where that much cannot be
+        bought, the noise would decide, and the public prior is kept unasked.
+        """
+        sharp = 2 * curator.unit.l1 / (_SHARP * tilting.total)
+        rho = min(exponential_rho(sharp), self.screen * curator.remaining)
+        if exponential_epsilon(rho) < sharp / _BLUNT:
+            return tilting
+        other = without()
+        answers = [t.answers(workload.marginals) for t in (tilting, other)]
+        if keep_better(curator, answers, workload, rho, favour=2.0) == 0:
+            return tilting
+        curator.remark("The public table was not used: independent columns came closer.")
+        return other
+
+    def _rounds(
+        self,
+        curator: Curator,
+        tilting: Tilting,
+        closure: list[Marginal],
+        workload: Workload,
+        progress: Progress,
+    ) -> None:
+        weights = workload.overlaps(closure)
+        rho = curator.remaining / self.rounds
+        last = False
+        while not last:
+            last = curator.remaining < 2 * rho * (1 - 1e-9)
+            rho = curator.remaining if last else rho
+            sigma = noise_of(curator.unit, self.alpha * rho)
+            self._enough_particles(tilting, sigma)
+            model = tilting.answers(closure)
+            scores = [
+                L1Score(m, ((1.0, x),), weight=weights[m], offset=-_left_after(x, sigma, tilting))
+                for m, x in model.items()
+            ]
+            chosen = closure[curator.select(scores, (1 - self.alpha) * rho)]
+            measured = curator.measure(chosen, curator.remaining if last else self.alpha * rho)
+            _take_in(tilting, [measured])
+            if _surprise(measured, model[chosen]) < 2:
+                rho *= 2
+            progress(round(100 * (1 - curator.remaining / curator.rho)), 100, "budget spent")
+
+    def _enough_particles(self, tilting: Tilting, sigma: float) -> None:
+        """A particle must weigh less than the noise, and there must be several for every cell that asks for some."""
+        wanted = int(min(max(8 * tilting.total / sigma, 4 * tilting.demands), _MOST_PARTICLES))
+        if wanted > 1.5 * len(tilting.particles):
+            tilting.renew(wanted)
+            tilting.fit()
+
+
+def _take_in(tilting: Tilting, measurements: list[Measurement]) -> None:
+    for m in measurements:
+        tilting.measured(m.marginal, m.values, m.sigma)
+    tilting.fit()
+
+
+def _left_after(model: NDArray[np.float64], sigma: float, tilting: Tilting) -> float:
+    """The expected L1 error of a marginal once it is measured: noise that the model's trust shrinks, and particles."""
+    spread = model / tilting.trust
+    left = sigma**2 * spread / (sigma**2 + spread) + model * (tilting.total / len(tilting.particles))
+    return math.sqrt(2 / math.pi) * float(np.sqrt(left).sum())
+
+
+def _surprise(measured: Measurement, expected: NDArray[np.float64]) -> float:
+    """How far the innovation is above its noise, in standard deviations."""
+    cells, variance = len(expected), measured.sigma**2
+    excess = float(((measured.values - expected) ** 2).sum()) / variance - cells
+    return excess / math.sqrt(2 * cells)

@@ -1,0 +1,1 @@
+"""Private-PGM: junction trees, compiled messages, estimation from noisy marginals, exact answers, rows."""

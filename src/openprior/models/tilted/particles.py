@@ -1,0 +1,126 @@
+"""A cloud of weighted particles: rows of codes with their origin in the prior, which stand for a distribution.
+
+Drawing, moving and counting run on every core in chunks whose generators are seeded apart, so the result depends on the
+seed alone and not on the number of threads.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import RowCounter, workers
+from openprior.models.tilted.moves import CHUNK, PriorArrays, TiltArrays, draw, potentials, sweep
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
+
+__all__ = ["Particles"]
+
+Floats = NDArray[np.float64]
+
+
+class Particles:
+    """Rows, origins and weights; the weights sum to `total`."""
+
+    def __init__(
+        self, prior: PriorArrays, domain: Domain, total: float, count: int, rng: np.random.Generator
+    ) -> None:
+        self.domain, self.total = domain, total
+        self._prior, self._rng = prior, rng
+        self.codes: NDArray[np.uint16] = np.empty((count, len(domain)), np.uint16)
+        self._kinds: NDArray[np.int8] = np.empty(count, np.int8)
+        self._origins: NDArray[np.int32] = np.empty(count, np.int32)
+        self._in_chunks(lambda seed, s: draw(prior, seed, self.codes[s], self._kinds[s], self._origins[s]))
+        self.weights: Floats = np.full(count, total / count)
+        self._counter: tuple[tuple[Marginal, ...], RowCounter] | None = None
+
+    def copy(self) -> "Particles":
+        """The same cloud, to go back to."""
+        other = copy(self)
+        other.codes, other.weights = self.codes.copy(), self.weights.copy()
+        other._kinds, other._origins = self._kinds.copy(), self._origins.copy()
+        return other
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def table(self) -> Table:
+        """The rows."""
+        return Table(self.domain, tuple(np.ascontiguousarray(c) for c in self.codes.T))
+
+    @property
+    def effective(self) -> float:
+        """Effective sample size, as a share of the particles."""
+        return float(self.weights.sum() ** 2 / (self.weights @ self.weights) / len(self))
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """How much of the mass comes from classes, anchors and networks."""
+        parts = np.bincount(self._kinds, self.weights, minlength=3) / self.weights.sum()
+        return float(parts[0]), float(parts[1]), float(parts[2])
+
+    def cells(self, marginal: Marginal) -> NDArray[np.int32]:
+        """Every particle's cell of a marginal."""
+        number = np.zeros(len(self), np.int64)
+        for a in marginal:
+            number *= self.domain[a]
+            number += self.codes[:, self.domain.position(a)]
+        return number.astype(np.int32)
+
+    def mass(self, marginal: Marginal) -> Floats:
+        """The weighted count of one marginal."""
+        counts = np.bincount(self.cells(marginal), self.weights, minlength=self.domain.size(marginal))
+        return counts.astype(np.float64, copy=False)
+
+    def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
+        """Weighted counts; the codes stay fused for the next call with the same marginals."""
+        wanted = tuple(marginals)
+        if self._counter is None or self._counter[0] != wanted:
+            self._counter = wanted, RowCounter(self.table, wanted)
+        counter = self._counter[1]
+        return counter.cells.split(counter.answers(self.weights))
+
+    def resample(self, count: int) -> None:
+        """So many particles of equal weight, each taken as often as its weight says (systematic)."""
+        ends = np.cumsum(self.weights)
+        marks = (np.arange(count) + self._rng.random()) * (ends[-1] / count)
+        chosen = np.minimum(np.searchsorted(ends, marks, side="right"), len(self) - 1)
+        self.codes, self._kinds = self.codes[chosen], self._kinds[chosen]
+        self._origins = self._origins[chosen]
+        self._even()
+
+    def move(self, tilt: TiltArrays, *, sweeps: int, fresh: int) -> float:
+        """Sweeps that leave p₀·exp(−Θ) as it is; the share of fresh draws that were taken."""
+        taken = 0
+        for _ in range(sweeps):
+            taken += sum(
+                self._in_chunks(
+                    lambda seed, s: sweep(
+                        self._prior, tilt, seed, self.codes[s], self._kinds[s], self._origins[s], fresh
+                    )
+                )
+            )
+        self._even()
+        return taken / max(1, sweeps * fresh * len(self))
+
+    def tilt(self, tilt: TiltArrays) -> None:
+        """Weight the particles by exp(−Θ)."""
+        theta = np.empty(len(self))
+        self._in_chunks(lambda seed, s: potentials(tilt, self.codes[s], theta[s]))
+        self.weights = np.exp(theta.min() - theta)
+        self.weights *= self.total / self.weights.sum()
+
+    def _even(self) -> None:
+        self.weights = np.full(len(self), self.total / len(self))
+        self._counter = None
+
+    def _in_chunks(self, work: Callable[[np.uint64, slice], int]) -> Sequence[int]:
+        starts = range(0, len(self.codes), CHUNK)
+        seeds = self._rng.integers(0, 1 << 63, size=len(starts), dtype=np.uint64)
+        jobs = [(seed, slice(s, s + CHUNK)) for seed, s in zip(seeds, starts, strict=True)]
+        with ThreadPoolExecutor(workers()) as pool:
+            return list(pool.map(lambda job: work(*job), jobs))

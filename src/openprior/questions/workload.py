@@ -1,0 +1,201 @@
+"""Marginals and workloads: which tables the user wants to be right.
+
+A marginal is a tuple of attribute names; a query is one cell of it. A `Workload` is a weighted set of
+marginals. `all_marginals(3)` and its kin are *plans*: they become a workload when a domain is known, so
+that they can be written before any table is opened.
+
+>>> from openprior.schema.domain import Domain
+>>> w = all_marginals(2).on(Domain({"a": 2, "b": 3, "c": 4}))
+>>> w.marginals, w.cells
+((('a', 'b'), ('a', 'c'), ('b', 'c')), 26)
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from openprior.errors import WorkloadError
+from openprior.schema.domain import Domain
+
+__all__ = [
+    "Marginal",
+    "Workload",
+    "WorkloadPlan",
+    "all_marginals",
+    "canonical",
+    "closure",
+    "random_marginals",
+    "target_marginals",
+]
+
+Marginal = tuple[str, ...]
+
+
+def canonical(marginal: Iterable[str] | str, domain: Domain) -> Marginal:
+    """The marginal in the domain's column order, checked: known attributes, each once, at least one."""
+    names = (marginal,) if isinstance(marginal, str) else tuple(marginal)
+    if not names:
+        raise WorkloadError("an empty marginal; name at least one column")
+    if len(set(names)) != len(names):
+        raise WorkloadError(f"marginal {names} names a column twice; name each once")
+    for name in names:
+        domain[name]
+    order = {a: i for i, a in enumerate(domain.attributes)}
+    return tuple(sorted(names, key=order.__getitem__))
+
+
+class WorkloadPlan(Protocol):
+    """Anything that becomes a workload once the domain is known."""
+
+    def on(self, domain: Domain) -> "Workload":
+        """The workload on this domain."""
+        ...
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Marginals with positive weights. Order and spelling of columns inside a marginal do not matter."""
+
+    marginals: tuple[Marginal, ...]
+    weights: tuple[float, ...] = ()
+    domain: Domain | None = field(default=None, compare=False)
+
+    def __init__(
+        self,
+        marginals: Iterable[Iterable[str] | str],
+        weights: Sequence[float] | None = None,
+        domain: Domain | None = None,
+    ) -> None:
+        tuples = tuple((m,) if isinstance(m, str) else tuple(m) for m in marginals)
+        values = (1.0,) * len(tuples) if weights is None or len(weights) == 0 else tuple(map(float, weights))
+        if not tuples:
+            raise WorkloadError("an empty workload; name at least one marginal")
+        if len(values) != len(tuples):
+            raise WorkloadError(f"{len(values)} weights for {len(tuples)} marginals; give one each")
+        if not all(math.isfinite(v) and v > 0 for v in values):
+            raise WorkloadError("a workload's weights must be positive and finite")
+        object.__setattr__(self, "marginals", tuples)
+        object.__setattr__(self, "weights", values)
+        object.__setattr__(self, "domain", domain)
+
+    def on(self, domain: Domain) -> "Workload":
+        """Checked against a domain: columns in its order, the weights of repeated marginals added."""
+        merged: dict[Marginal, float] = {}
+        for marginal, weight in zip(self.marginals, self.weights, strict=True):
+            key = canonical(marginal, domain)
+            merged[key] = merged.get(key, 0.0) + weight
+        return Workload(merged, list(merged.values()), domain)
+
+    @property
+    def cells(self) -> int:
+        """How many queries the workload has."""
+        return sum(self._domain().size(m) for m in self.marginals)
+
+    def closure(self) -> tuple[Marginal, ...]:
+        """Every non-empty subset of every marginal, each once; smaller ones first."""
+        return closure(self.marginals)
+
+    def overlaps(self, marginals: Iterable[Marginal]) -> dict[Marginal, float]:
+        """For each marginal Σ weight·(attributes in common) over the workload: how much of it measuring it bears on.
+
+        >>> Workload([("a", "b"), ("b",)], [1.0, 2.0]).overlaps([("b",), ("a", "b")])
+        {('b',): 3.0, ('a', 'b'): 4.0}
+        """
+        bears: dict[str, float] = {}
+        for marginal, weight in zip(self.marginals, self.weights, strict=True):
+            for a in marginal:
+                bears[a] = bears.get(a, 0.0) + weight
+        return {m: sum(bears.get(a, 0.0) for a in m) for m in marginals}
+
+    def __iter__(self) -> Iterator[Marginal]:
+        return iter(self.marginals)
+
+    def __len__(self) -> int:
+        return len(self.marginals)
+
+    def _domain(self) -> Domain:
+        if self.domain is None:
+            raise WorkloadError("this workload has no domain yet; call .on(domain)")
+        return self.domain
+
+
+def closure(marginals: Iterable[Marginal]) -> tuple[Marginal, ...]:
+    """Every non-empty subset of every marginal, each once; smaller ones first, then in order of appearance.
+
+    >>> closure([("a", "b")])
+    (('a',), ('b',), ('a', 'b'))
+    """
+    seen: dict[Marginal, None] = {}
+    for marginal in marginals:
+        for k in range(1, len(marginal) + 1):
+            for subset in itertools.combinations(marginal, k):
+                seen.setdefault(subset)
+    return tuple(sorted(seen, key=len))
+
+
+@dataclass(frozen=True)
+class _AllMarginals:
+    k: int
+
+    def on(self, domain: Domain) -> Workload:
+        k = min(self.k, len(domain))
+        return Workload(itertools.combinations(domain.attributes, k), None, domain)
+
+
+@dataclass(frozen=True)
+class _RandomMarginals:
+    k: int
+    count: int
+    seed: int
+
+    def on(self, domain: Domain) -> Workload:
+        k, d = min(self.k, len(domain)), len(domain)
+        total = math.comb(d, k)
+        if self.count >= total:
+            return _AllMarginals(k).on(domain)
+        rng = np.random.default_rng(self.seed)
+        names = domain.attributes
+        picked: dict[tuple[int, ...], None] = {}
+        while len(picked) < self.count:
+            picked.setdefault(tuple(sorted(rng.choice(d, size=k, replace=False).tolist())))
+        return Workload([tuple(names[i] for i in combo) for combo in picked], None, domain)
+
+
+@dataclass(frozen=True)
+class _TargetMarginals:
+    target: str
+    k: int
+
+    def on(self, domain: Domain) -> Workload:
+        domain[self.target]
+        others = [a for a in domain if a != self.target]
+        k = min(self.k, len(domain)) - 1
+        chosen = [canonical((self.target, *rest), domain) for rest in itertools.combinations(others, k)]
+        return Workload(chosen, None, domain)
+
+
+def all_marginals(k: int) -> WorkloadPlan:
+    """All k-way marginals (all columns together if there are fewer than k)."""
+    return _AllMarginals(_order(k))
+
+
+def random_marginals(k: int, count: int, seed: int) -> WorkloadPlan:
+    """`count` different k-way marginals drawn uniformly; all of them if there are not that many."""
+    if count < 1:
+        raise WorkloadError(f"count = {count}; ask for at least one marginal")
+    return _RandomMarginals(_order(k), count, seed)
+
+
+def target_marginals(target: str, k: int) -> WorkloadPlan:
+    """All k-way marginals that contain the target column."""
+    return _TargetMarginals(target, _order(k))
+
+
+def _order(k: int) -> int:
+    if k < 1:
+        raise WorkloadError(f"k = {k}; a marginal needs at least one column")
+    return k

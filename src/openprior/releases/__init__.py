@@ -1,0 +1,1 @@
+"""What is handed over: a release with its certificate, answers, intervals and measurements, as a folder."""

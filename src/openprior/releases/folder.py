@@ -1,0 +1,181 @@
+"""The release folder: written whole or not at all, read back with suspicion."""
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openprior.errors import OpenPriorError, ReleaseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from openprior.report import Reported
+    from openprior.schema.base import Schema
+
+__all__ = ["appearing", "fresh", "read", "sweep", "write"]
+
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
+_LONGEST_NAME = 200
+"""Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
+
+
+def fresh(path: str | Path) -> Path:
+    """Where a folder will appear: a name that is free, in a place that can be written."""
+    folder = Path(path).absolute()
+    if os.path.lexists(folder):
+        raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
+    if len(os.fsencode(folder.name)) > _LONGEST_NAME:
+        raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
+    if not folder.parent.is_dir():
+        raise ReleaseError(
+            f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
+        )
+    if not os.access(folder.parent, os.W_OK):
+        raise ReleaseError(f"no permission to write {path}; choose another place")
+    return folder
+
+
+@contextlib.contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """A draft folder that becomes `folder` when all is written, and is gone if anything fails."""
+    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        yield draft
+        for file in [*draft.rglob("*"), draft]:
+            _sync(file)
+        if os.path.lexists(folder):
+            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; move it away")
+        draft.rename(folder)
+        _sync(folder.parent)
+    except OSError as error:
+        what = os.strerror(error.errno) if error.errno else type(error).__name__
+        raise ReleaseError(f"the release could not be written to {folder.name}: {what}; free space") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """To the disk: the journal of the run is removed next, and a power cut must not take both."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the drafts of runs that were killed while writing; the journal's lock says that no other run writes."""
+    for draft in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def write(made: "Reported", draft: Path, format: str) -> None:
+    """Every file of a release."""
+    from openprior.releases.answers import write_answers
+    from openprior.report import render
+
+    _write_rows(made.synthetic, draft, format)
+    write_answers(made.model, made.schema, made.measurements, made.workload, draft / "answers.parquet")
+    made.measurements.save(draft / "measurements.parquet", made.schema)
+    if made.public is not None:
+        (draft / "public.json").write_text(json.dumps(made.public.to_dict()), encoding="utf-8")
+    (draft / "model").mkdir()
+    made.model.save(draft / "model")
+    made.schema.save(draft / "schema.toml")
+    wanted = {"marginals": made.workload.marginals, "weights": made.workload.weights}
+    (draft / "workload.json").write_text(json.dumps(wanted), encoding="utf-8")
+    (draft / "certificate.json").write_text(made.certificate.to_json(), encoding="utf-8")
+    (draft / "report.html").write_text(render(made), encoding="utf-8")
+
+
+def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
+    if format == "csv":
+        from pyarrow import csv
+
+        csv.write_csv(rows, draft / "synthetic.csv")
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(rows, draft / "synthetic.parquet")
+
+
+def _read_rows(folder: Path, schema: "Schema") -> "pa.Table":
+    if (folder / "synthetic.csv").exists():
+        from pyarrow import csv
+
+        types = {c.name: c.arrow for c in schema.columns}
+        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+        return csv.read_csv(folder / "synthetic.csv", convert_options=options)
+    from pyarrow import parquet
+
+    return parquet.read_table(folder / "synthetic.parquet")
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What `write` wrote, by name; a ReleaseError if anything is missing, altered or does not belong together."""
+    from openprior.models.base import load_model
+    from openprior.questions.workload import Workload
+    from openprior.releases.certificate import Certificate
+    from openprior.releases.measurements import Measurements
+    from openprior.releases.view import View
+    from openprior.schema.base import Schema
+
+    if not (folder / "certificate.json").is_file():
+        raise ReleaseError(f"{folder} is not a release folder: it has no certificate.json")
+    try:
+        schema = Schema.load(folder / "schema.toml")
+        certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
+        wanted = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
+        work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
+        synthetic = _read_rows(folder, schema)
+        model = load_model(folder / "model")
+        measurements = Measurements.load(folder / "measurements.parquet", schema.full_domain)
+        beside = folder / "public.json"
+        public = (
+            View.from_dict(json.loads(beside.read_text(encoding="utf-8")), schema)
+            if beside.exists()
+            else None
+        )
+        if certificate.schema_hash != schema.hash or model.domain != schema.domain:
+            raise ReleaseError("its certificate, its schema and its model do not belong together")
+        if tuple(synthetic.column_names) != schema.names:
+            raise ReleaseError("its synthetic rows have other columns than its schema")
+        if certificate.rows_per_person != (schema.max_rows_per_person if schema.person_id else 1):
+            raise ReleaseError("its certificate and its schema disagree on the rows a person may have")
+        certificate.recheck()
+        measurements.check(certificate.events)
+    except OpenPriorError as error:
+        raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
+    except _DAMAGE as error:
+        raise ReleaseError(
+            f"the release in {folder} is damaged ({type(error).__name__}); copy it again"
+        ) from None
+    return {
+        "synthetic": synthetic,
+        "model": model,
+        "certificate": certificate,
+        "schema": schema,
+        "workload": work,
+        "measurements": measurements,
+        "public": public,
+    }

@@ -1,0 +1,80 @@
+"""What another table says beside a release: its one-way shares, and how far the released rows are from it.
+
+A release has the view of its *public* table, which is no secret and is published with it. A view of the private table
+is made by `evaluate` only and is NOT PRIVATE.
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.cells import Cells
+from openprior.counting.engine import engine_of
+from openprior.counting.local import count_table
+from openprior.errors import ReleaseError, SourceError
+from openprior.questions.workload import Marginal
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder, Table, encode_table
+from openprior.tables.source import open_source
+
+__all__ = ["View", "counted", "view_of"]
+
+_LARGEST = 1_000_000
+"""Cells of a pair beyond which it is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A table beside a release."""
+
+    rows: int
+    shares: Mapping[str, NDArray[np.float64]]
+    """The share of every value of every column."""
+    distances: Mapping[Marginal, float]
+    """‖p − q‖₁ of its shares p and the released rows' q (0 to 2), for every column and every pair of columns."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "rows": self.rows,
+            "shares": {name: [round(float(s), 9) for s in shares] for name, shares in self.shares.items()},
+            "distances": [[list(m), round(d, 9)] for m, d in self.distances.items()],
+        }
+
+    @staticmethod
+    def from_dict(values: dict[str, Any], schema: Schema) -> "View":
+        """From JSON; it must fit the schema."""
+        shares = {name: np.array(v, dtype=np.float64) for name, v in values["shares"].items()}
+        if {name: len(v) for name, v in shares.items()} != schema.domain.sizes():
+            raise ReleaseError("its public.json has other columns than its schema")
+        return View(int(values["rows"]), shares, {tuple(m): float(d) for m, d in values["distances"]})
+
+
+def view_of(data: Any, synthetic: Any, schema: Schema, *, private: bool = False) -> View:
+    """The view of a table beside the released rows."""
+    names = schema.domain.attributes
+    wanted: list[Marginal] = [(a,) for a in names]
+    wanted += [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
+    theirs, rows = counted(data, schema, wanted, private=private)
+    released = synthetic if isinstance(synthetic, Table) else encode_table(synthetic, schema)
+    ours = count_table(released, wanted)
+    distances = {m: float(np.abs(theirs[m] / rows - ours[m] / released.n).sum()) for m in wanted}
+    return View(rows, {a: theirs[(a,)] / rows for a in names}, distances)
+
+
+def counted(
+    data: Any, schema: Schema, marginals: list[Marginal] | tuple[Marginal, ...], *, private: bool
+) -> tuple[dict[Marginal, NDArray[np.int64]], int]:
+    """Exact counts and the number of rows, in one pass over the table wherever it is."""
+    if isinstance(data, Table):
+        return count_table(data, marginals), data.n
+    encoder = Encoder(schema, open_source(data), private=private)
+    cells = Cells(schema.domain, marginals)
+    counts, rows = engine_of(encoder.source).count(encoder, cells)
+    if not rows:
+        raise SourceError(f"{encoder.what} is empty; give a table with at least one row")
+    return cells.split(counts), rows

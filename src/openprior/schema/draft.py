@@ -1,0 +1,276 @@
+"""A first schema from the public table: guess each column's kind, labels and bins for a person to correct.
+
+One pass counts the distinct values of every column; everything else is decided on those counts. Only public
+data may come here: domains, labels and bin edges taken from private data would be released without noise.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from openprior.errors import SchemaError, SourceError
+from openprior.schema.bins import DAY, Datetime, Integer, Real
+from openprior.schema.columns import (
+    MISSING_TOKENS,
+    Boolean,
+    Categorical,
+    Column,
+    Ordered,
+    arrow_type,
+    is_string,
+)
+from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
+from openprior.tables.convert import moments, numbers, plain, text
+from openprior.tables.source import open_source
+
+__all__ = ["draft_columns"]
+
+_OWN_CODES = 64  # integers in a range this short keep a code each
+_IDENTIFIER_ROWS = 1000
+_PARTS = 64  # partial counts held before they are merged
+_TRUTHS = (("false", "true"), ("no", "yes"))
+# No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
+_PLAIN_NUMBER = r"^[+-]?((0|[1-9]\d{0,17})(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$"
+_WHOLE = r"^-?(0|[1-9]\d{0,17})$"
+
+
+@dataclass(frozen=True)
+class _Options:
+    bins: int
+    max_values: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """The distinct values of a column that are not missing, and how often each occurs."""
+
+    name: str
+    values: pa.Array
+    counts: npt.NDArray[np.int64]
+    missing: bool
+    dtype: str
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+
+def draft_columns(
+    public: object, *, bins: int, max_values: int, person_id: str | None, exclude: Sequence[str] = ()
+) -> tuple[tuple[Column, ...], dict[str, str]]:
+    """The columns, and remarks on those that a person should look at."""
+    if bins < 1 or max_values < 1:
+        raise SchemaError(f"bins = {bins} and max_values = {max_values}; use at least 1 each")
+    source = open_source(public)
+    if person_id is not None and person_id not in source.columns:
+        raise SchemaError(
+            f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
+        )
+    for name in exclude:
+        if name not in source.columns:
+            raise SchemaError(
+                f"{source.name} has no column '{name}' to leave out; it has {', '.join(source.columns)}"
+            )
+    names = [name for name in source.columns if name != person_id and name not in exclude]
+    if not names:
+        raise SchemaError(f"{source.name} has no column left to draft; leave fewer out")
+    parts: dict[str, list[pa.Table]] = {name: [] for name in names}
+    types: dict[str, pa.DataType] = {}
+    for batch in source.batches(names):
+        for name in names:
+            array = plain(batch.column(name))
+            if pa.types.is_nested(array.type):
+                raise SchemaError(
+                    f"column '{name}' holds {array.type}, several values a row; flatten or drop it"
+                )
+            kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            types[name] = _common(types.get(name, kind), kind)
+            parts[name].append(_count(array))
+            if len(parts[name]) >= _PARTS:
+                parts[name] = [_merge(parts[name], types[name])]
+    if not types:
+        raise SourceError(f"{source.name} is empty; give a table with at least one row")
+    options, notes = _Options(bins, max_values), {}
+    columns: list[Column] = []
+    for name in names:
+        table = _merge(parts.pop(name), types[name])
+        if not columns and not pc.sum(table["count"]).as_py():
+            raise SourceError(f"{source.name} is empty; give a table with at least one row")
+        # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
+        dtype = None if source.is_text else str(types[name])
+        columns.append(_draft(name, table, types[name], dtype, options))
+        distinct, rows = len(table), pc.sum(table["count"]).as_py()
+        if rows > _IDENTIFIER_ROWS and 2 * distinct > rows and isinstance(columns[-1], Categorical | Integer):
+            notes[name] = (
+                f"'{name}' looks like an identifier (most values differ); drop it or make it the person_id"
+            )
+    return tuple(columns), notes
+
+
+def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type of a column whose batches disagree: text unless one of them is all null."""
+    if left == right or pa.types.is_null(right):
+        return left
+    return right if pa.types.is_null(left) else pa.string()
+
+
+def _count(array: pa.Array) -> pa.Table:
+    if pa.types.is_string_view(array.type) or pa.types.is_float16(array.type):
+        array = pc.cast(array, pa.float32() if pa.types.is_float16(array.type) else pa.string())
+    counted = array.value_counts()
+    values = counted.field(0)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return pa.table({"value": values, "count": counted.field(1)})
+
+
+def _merge(parts: Iterable[pa.Table], kind: pa.DataType) -> pa.Table:
+    as_kind = pa.string() if is_string(kind) else pa.float32() if pa.types.is_float16(kind) else kind
+    schema = pa.schema([("value", as_kind), ("count", pa.int64())])
+    table = pa.concat_tables([part.cast(schema) for part in parts])
+    if pa.types.is_null(kind):
+        return pa.table({"value": pa.nulls(1), "count": [pc.sum(table["count"]).as_py()]})
+    return table.group_by("value").aggregate([("count", "sum")]).rename_columns(["value", "count"])
+
+
+def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, options: _Options) -> Column:
+    values, counts = plain(table["value"]), table["count"].to_numpy()
+    if is_string(kind):
+        return _from_text(name, text(values), counts, dtype, options)
+    if pa.types.is_floating(kind):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    found = _Counts(name, values.drop_null(), counts[present], not present.all(), str(kind))
+    if not len(found.values):
+        return _nothing(found)
+    if pa.types.is_boolean(kind):
+        return Boolean(name=name, missing=True)
+    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        return _datetime(found, found.dtype, options)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        plain_type = "double" if pa.types.is_decimal(kind) else found.dtype
+        values = numbers(found.values).values
+        if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
+            return _number(found, values, plain_type, options)
+    return _categorical(found, text(found.values), "string", options)
+
+
+def _from_text(
+    name: str, words: pa.Array, counts: npt.NDArray[np.int64], dtype: str | None, options: _Options
+) -> Column:
+    """A column of text: what do all its values look like?"""
+    # Blanks around a value made it distinct from its stripped self; count those together.
+    table = _merge([pa.table({"value": words, "count": counts})], pa.string())
+    words, counts = plain(table["value"]), table["count"].to_numpy()
+    blank = pc.or_kleene(words.is_null(), pc.is_in(words, pa.array(MISSING_TOKENS)))
+    tokens: tuple[str, ...] = MISSING_TOKENS
+    rest = words.filter(pc.and_not(pc.invert(blank), pc.equal(words, "N")))
+    if len(rest) and pc.any(pc.equal(words, "N")).as_py() and _all(rest, _PLAIN_NUMBER):
+        blank, tokens = pc.or_kleene(blank, pc.equal(words, "N")), (*MISSING_TOKENS, "N")
+    kept = pc.invert(pc.fill_null(blank, True))
+    missing = not pc.all(kept).as_py()
+    found = _Counts(
+        name, words.filter(kept), counts[kept.to_numpy(zero_copy_only=False)], missing, dtype or "string"
+    )
+    column = _guess(found, dtype, options)
+    if tokens != MISSING_TOKENS:
+        return type(column)(**{**column.__dict__, "missing_values": tokens})
+    return column
+
+
+def _guess(found: _Counts, dtype: str | None, options: _Options) -> Column:
+    words = found.values
+    if not len(words):
+        return _nothing(found)
+    spelled = sorted(words.to_pylist(), key=str.lower) if len(words) == 2 else []
+    if tuple(word.lower() for word in spelled) in _TRUTHS:
+        return Boolean(name=found.name, values=tuple(spelled), dtype=found.dtype, missing=True)
+    if _all(words, _WHOLE):
+        return _number(found, numbers(words).values, dtype or "int64", options)
+    if _all(words, _PLAIN_NUMBER):
+        return _number(found, numbers(words).values, dtype or "double", options, whole=False)
+    for time_of_day in (False, True):
+        if moments(words, time_of_day=time_of_day).unparsed is None:
+            dates, zoned = _all(words, r"^\d{4}-\d{2}-\d{2}$"), _all(words, r"(Z|[+-]\d{2}:?\d{2})$")
+            stamp = "timestamp[us, tz=UTC]" if zoned else "timestamp[us]"
+            meant = "time64[us]" if time_of_day else "date32[day]" if dates else stamp
+            return _datetime(found, meant, options, dtype)
+    return _categorical(found, words, found.dtype, options)
+
+
+def _nothing(found: _Counts) -> Column:
+    kind = arrow_type(found.dtype) if found.dtype != "null" else pa.null()
+    dtype = found.dtype if is_string(kind) else "string"
+    return Categorical(
+        name=found.name, values=(), dtype=dtype, missing=True, other=True, out_of_domain="other"
+    )
+
+
+def _categorical(found: _Counts, words: pa.Array, dtype: str, options: _Options) -> Column:
+    order = np.argsort(-found.counts, kind="stable")[: options.max_values]
+    kept = sorted(words.take(pa.array(order)).to_pylist())
+    return Categorical(
+        name=found.name,
+        values=tuple(kept),
+        dtype=dtype,
+        missing=found.missing,
+        other=True,
+        out_of_domain="other",
+    )
+
+
+def _number(
+    found: _Counts, values: npt.NDArray[Any], dtype: str, options: _Options, *, whole: bool | None = None
+) -> Column:
+    if values.dtype.kind == "f":
+        finite = np.isfinite(values)
+        values, counts = values[finite], found.counts[finite]
+    else:
+        counts = found.counts
+    if not len(values):
+        return _nothing(found)
+    if whole is None:
+        whole = values.dtype.kind in "iu" or bool(
+            (values == np.floor(values)).all() and abs(values).max() < 2**53
+        )
+    common: dict[str, Any] = {
+        "name": found.name,
+        "missing": True,  # the private table may lack values that the public one has: a draft must not refuse it
+        "out_of_domain": "clip",
+        "dtype": dtype,
+    }
+    if whole:
+        values = values.astype(np.int64)
+        low, high = int(values.min()), int(values.max())
+        if high - low < _OWN_CODES:
+            return Integer(low=low, high=high, **common)
+    if few(values, counts, options.bins):
+        return Ordered(values=tuple(np.sort(values).tolist()), **common)
+    edges = quantile_edges(values, counts, options.bins, whole=whole)
+    return (Integer if whole else Real)(bins=tuple(edges), **common)
+
+
+def _datetime(found: _Counts, meant: str, options: _Options, dtype: str | None = None) -> Column:
+    arrow = arrow_type(meant)
+    values = moments(found.values, time_of_day=bool(pa.types.is_time(arrow))).values
+    values = np.clip(values, FIRST_MOMENT, LAST_MOMENT)
+    days = pa.types.is_date(arrow) or int(values.max()) - int(values.min()) >= options.bins * DAY
+    step = DAY if days else 60_000_000
+    # All edges on the grid of days or minutes, the outer ones outside the values.
+    ticks = np.append(np.floor_divide(values, step), [values.min() // step, -(-values.max() // step)])
+    counts = np.append(found.counts, [0, 0])
+    if ticks.min() == ticks.max():
+        room = (ticks.max() + 1) * step <= LAST_MOMENT
+        ticks, counts = np.append(ticks, ticks.max() + (1 if room else -1)), np.append(counts, 0)
+    edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False)
+    bins = tuple(moment_of(int(edge) * step, arrow) for edge in edges)
+    return Datetime(name=found.name, missing=True, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow))
+
+
+def _all(words: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(words, pattern)).as_py())

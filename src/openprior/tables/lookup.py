@@ -1,0 +1,267 @@
+"""From the values of one column to its codes, whatever Arrow type they come in.
+
+Values are matched by what they mean, not by how they are stored: "7", 7 and 7.0 all are the integer label 7.
+Text is looked up once per distinct value; small integers go through a table. What the column refuses
+gets one of three marks above its codes, so that the caller can say what was wrong with it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from openprior.errors import EncodeError
+from openprior.schema.bins import Binned, Datetime, Integer
+from openprior.schema.columns import Boolean, Column, Label, Labelled, is_string
+from openprior.tables.convert import Numbers, moments, numbers, plain, text
+from openprior.tables.table import dtype_for
+
+__all__ = ["Coder", "column_numbers", "rounded"]
+
+Codes = npt.NDArray[Any]
+
+_TABLE_SPAN = 1 << 16  # a lookup table of 64 Ki codes stays in the second-level cache
+
+
+class Coder:
+    """The codes of one column. Pure: it may be called from several threads."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        size = column.size
+        self.outside, self.unparsed, self.refused_null = size, size + 1, size + 2
+        self._dtype = dtype_for(size + 3)
+        # The code that a null, a value outside and text that is no number get: their own, or a mark.
+        self._null, self._outside, self._unparsed = self.refused_null, self.outside, self.unparsed
+        if column.other_code is not None:
+            self._null = column.other_code
+            if column.out_of_domain != "error":
+                self._outside = self._unparsed = column.other_code
+        if column.missing_code is not None:
+            self._null = column.missing_code
+        self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
+        if isinstance(column, Labelled):
+            self._prepare_labels(column)
+        self._table: Codes | None = None
+        self._base = 0
+        self._prepare_table()
+
+    def __call__(self, array: Any) -> Codes:
+        """One code per value; codes of `size` and above are marks."""
+        array = plain(array)
+        if pa.types.is_nested(array.type):
+            raise EncodeError(
+                f"column '{self.column.name}' holds {array.type}, several values a row; flatten it"
+            )
+        if pa.types.is_dictionary(array.type):
+            return self._dictionary(array)
+        if is_string(array.type):
+            if pa.types.is_string_view(array.type):
+                array = pc.cast(array, pa.string())
+            return self._dictionary(array.dictionary_encode())
+        return self._values(array)
+
+    def _dictionary(self, array: pa.Array) -> Codes:
+        codes = self._values(plain(array.dictionary))
+        indices = array.indices
+        if indices.null_count:
+            codes = np.append(codes, codes.dtype.type(self._null))
+            indices = pc.fill_null(indices.cast(pa.int64()), len(codes) - 1)
+        taken: Codes = np.take(codes, indices.to_numpy())
+        return taken
+
+    def _values(self, array: pa.Array) -> Codes:
+        column = self.column
+        if is_string(array.type):
+            return self._text(array)
+        if isinstance(column, Labelled):
+            if pa.types.is_boolean(array.type):
+                return self._bools(array)
+            if not (column.is_numeric or _is_number(array.type)):
+                return self._text(array)
+            return self._numbers(numbers(array))
+        return self._numbers(column_numbers(column, array))
+
+    def _text(self, array: pa.Array) -> Codes:
+        column = self.column
+        words = text(array)
+        blank = pc.is_in(words, pa.array(column.missing_values, words.type))
+        if isinstance(column, Labelled) and not column.is_numeric:
+            missing = pc.or_(words.is_null(), blank).to_numpy(zero_copy_only=False)
+            codes = self._words(words)
+        else:
+            words = pc.if_else(blank, pa.scalar(None, words.type), words)
+            return self._numbers(column_numbers(column, words))
+        codes[missing.astype(np.bool_)] = self._null
+        return codes
+
+    def _words(self, words: pa.Array) -> Codes:
+        found = pc.index_in(pc.utf8_lower(words) if self._any_case else words, self._labels.cast(words.type))
+        codes: Codes = pc.fill_null(found, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
+        if self._any_case and len(self._keys) and found.null_count:
+            parsed = self._numbers(numbers(words))  # "1" and "0" for true and false
+            codes = np.where(found.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
+                self._dtype
+            )
+        return codes
+
+    def _bools(self, array: pa.Array) -> Codes:
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        truth = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.uint8)
+        codes: Codes = np.where(null, self._dtype.type(self._null), self._pair[truth])
+        return codes
+
+    def _numbers(self, given: Numbers) -> Codes:
+        values = given.values
+        if self._table is not None and values.dtype.kind in "iu":
+            codes = self._look(values)
+        else:
+            codes = self._search(values, given.precision)
+        if given.null is not None or given.unparsed is not None:
+            codes = np.array(codes)
+            if given.unparsed is not None:
+                codes[given.unparsed] = self._unparsed
+            if given.null is not None:
+                codes[given.null] = self._null
+        return codes
+
+    def _look(self, values: npt.NDArray[Any]) -> Codes:
+        """Codes of integers by table; the table's two ends stand for everything below and above."""
+        assert self._table is not None
+        if not values.size:
+            return np.zeros(0, self._dtype)
+        first, last = self._base, self._base + len(self._table) - 1
+        low, high = int(values.min()), int(values.max())
+        inside = low > first and high < last
+        if inside and self._is_identity:
+            if values.dtype == self._dtype:
+                return values
+            return values.astype(self._dtype)
+        if not inside:
+            values = np.clip(values.astype(np.int64), first, last)
+        codes: Codes = np.take(self._table, np.subtract(values, first, dtype=np.intp))
+        return codes
+
+    def _search(self, values: npt.NDArray[Any], precision: npt.DTypeLike = np.float64) -> Codes:
+        """Codes of any numbers, by bisection."""
+        column = self.column
+        if values.dtype.kind in "iu":
+            values = values.astype(np.int64, copy=False)
+        clip = column.out_of_domain == "clip"
+        if isinstance(column, Binned):
+            low, high = rounded(np.array(column.bounds), precision).tolist()
+            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | (values > high)
+            values = np.clip(values, low, high)
+            if isinstance(column, Integer) and not column.bins:
+                places = (np.floor(values) if values.dtype.kind == "f" else values) - low
+                codes = places.astype(self._dtype)
+            else:
+                codes = np.searchsorted(rounded(column.edges[1:-1], precision), values, side="right").astype(
+                    self._dtype
+                )
+        elif not len(self._keys):
+            return np.full(len(values), self._outside, self._dtype)
+        elif clip:
+            middles = self._keys[:-1] / 2 + self._keys[1:] / 2
+            codes = self._key_codes[np.searchsorted(middles, values)]
+            outside = np.zeros(len(values), np.bool_)
+        else:
+            keys = rounded(self._keys, precision)
+            places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+            codes = self._key_codes[places]
+            outside = keys[places] != values
+        marked: Codes = np.where(outside, self._dtype.type(self._outside), codes)
+        return marked
+
+    def _prepare_labels(self, column: Labelled) -> None:
+        self._any_case = isinstance(column, Boolean)
+        labels = column.value_labels
+        self._labels = pa.array([v.lower() for v in labels] if self._any_case else labels, pa.string())
+        place: dict[Label, int] = {}
+        for code, value in enumerate(column.values):
+            if isinstance(value, str):
+                number = _canonical(value)
+                if number is not None:
+                    # "7" goes before "7.0" as the label of the number 7.
+                    place[number] = code if value == str(number) else place.get(number, code)
+            else:
+                place[int(value) if isinstance(value, bool) else value] = code
+        self._keys = np.array(
+            sorted(place), np.int64 if all(isinstance(k, int) for k in place) else np.float64
+        )
+        self._key_codes = np.array([place[k] for k in sorted(place)], self._dtype)
+        self._pair = np.array(self._truth_codes(column, labels, place), self._dtype)
+
+    def _truth_codes(self, column: Labelled, labels: tuple[str, ...], place: dict[Label, int]) -> list[int]:
+        if isinstance(column, Boolean):
+            return [0, 1]
+        codes = []
+        for truth in (False, True):
+            spellings = (str(truth).lower(), str(truth), str(truth).upper())
+            listed = next((labels.index(s) for s in spellings if s in labels), None)
+            codes.append(place.get(int(truth), self._outside) if listed is None else listed)
+        return codes
+
+    def _prepare_table(self) -> None:
+        column = self.column
+        if isinstance(column, Datetime):
+            return
+        if isinstance(column, Binned):
+            low, high = (int(b) for b in column.bounds)
+        elif len(self._keys):
+            low, high = int(self._keys[0]), int(self._keys[-1])
+        else:
+            return
+        self._is_identity = isinstance(column, Integer) and not column.bins and low == 0
+        if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < 2**62:
+            self._base = low - 1
+            self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
+
+
+def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Edges as a narrower float type has them, so that 0.1 read from float32 is not beside the edge 0.1."""
+    if edges.dtype.kind != "f" or precision == np.float64:
+        return edges
+    with np.errstate(over="ignore"):
+        return edges.astype(precision).astype(np.float64)
+
+
+def column_numbers(column: Column, array: Any) -> Numbers:
+    """The values of a column as plain numbers: what bins are made of."""
+    array = plain(array)
+    if pa.types.is_dictionary(array.type):
+        distinct = column_numbers(column, array.dictionary)
+        indices = pc.fill_null(array.indices, 0).to_numpy()
+        null = None if distinct.null is None else distinct.null[indices]
+        if array.indices.null_count:
+            gaps = array.indices.is_null().to_numpy(zero_copy_only=False)
+            null = gaps if null is None else null | gaps
+        bad = None if distinct.unparsed is None else distinct.unparsed[indices]
+        return Numbers(distinct.values[indices], null, bad, distinct.precision)
+    if not isinstance(column, Datetime):
+        return numbers(array)
+    found = moments(array, time_of_day=column.is_time)
+    if column.step > 1:
+        values = found.values - found.values % column.step
+        return Numbers(values, found.null, found.unparsed)
+    return found
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _canonical(label: str) -> int | float | None:
+    """The number that is written exactly so: "7" and "7.0" are 7, but "07" is only text."""
+    try:
+        number = float(label)
+        if label == str(int(number)):
+            return int(number)
+    except (ValueError, OverflowError):
+        return None
+    if label != repr(number) or not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

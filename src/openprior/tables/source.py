@@ -1,0 +1,229 @@
+"""Where rows come from: anything that streams Arrow batches, behind one small protocol.
+
+`open_source` takes frames (pandas, Polars, Spark), Arrow objects, DuckDB relations, anything with the Arrow stream
+protocol, and paths. It knows the columns without reading a row, and reads each pass afresh, a batch at a
+time. Nothing it raises quotes a row: the table may be private.
+"""
+
+import importlib
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from openprior.errors import SourceError
+
+__all__ = ["BATCH_ROWS", "Source", "open_source"]
+
+# Large enough that per-batch overhead vanishes, small enough that a column of a batch stays in cache.
+BATCH_ROWS = 131_072
+
+Pass = Callable[[list[str]], Iterable[pa.RecordBatch]]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A table that can be read in passes."""
+
+    @property
+    def name(self) -> str:
+        """The file's stem, or "table"."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column names; no row is read to know them."""
+        ...
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every value is text that is still to be parsed (CSV)."""
+        ...
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """One pass over the rows, with these columns in this order (all of them if none are named)."""
+        ...
+
+
+def open_source(data: object) -> Source:
+    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream or a path; Spark keeps its rows."""
+    if isinstance(data, str | os.PathLike):
+        from openprior.tables.files import open_path
+
+        return open_path(os.fspath(data))
+    library = type(data).__module__.partition(".")[0].lstrip("_")
+    if library == "pyspark" and hasattr(data, "mapInArrow"):
+        # By name: the cluster's room is above this one, and is entered only where there is a cluster.
+        source: Source = importlib.import_module("openprior.spark.reading").SparkSource(data)
+        return source
+    if hasattr(data, "batches") and isinstance(data, Source):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return _memory(data)
+    if isinstance(data, pads.Dataset):
+        return _Passes(data.schema.names, _dataset_pass(data))
+    if isinstance(data, pa.RecordBatchReader):
+        return _Once(data)
+    frame: Any = data
+    if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
+        frame = _with_index(frame)
+        return _Passes([str(c) for c in frame.columns], _pandas_pass(frame))
+    if library == "polars" and hasattr(data, "collect_schema"):
+        return _Passes(frame.collect_schema().names(), _polars_pass(frame))
+    if library == "duckdb" and hasattr(data, "to_arrow_reader"):
+        return _Passes(list(frame.columns), _duckdb_pass(frame))
+    if hasattr(data, "__arrow_c_stream__"):
+        return _Once(pa.RecordBatchReader.from_stream(data))
+    raise SourceError(
+        f"cannot read rows from a {type(data).__name__}; "
+        "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV or Parquet file or folder"
+    )
+
+
+def select(source_columns: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:
+    """The columns of a pass, checked against those that the source has."""
+    if columns is None:
+        return list(source_columns)
+    for column in columns:
+        if column not in source_columns:
+            raise SourceError(f"{name} has no column '{column}'; check its spelling")
+    return list(columns)
+
+
+class _Passes:
+    """A source whose every pass calls a function of the columns."""
+
+    is_text = False
+
+    def __init__(self, columns: Sequence[str], one_pass: Pass, name: str = "table") -> None:
+        for column in columns:
+            if columns.count(column) > 1:
+                raise SourceError(f"{name} has column '{column}' twice; rename one")
+        self.name, self.columns, self._pass = name, tuple(columns), one_pass
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return self._read(select(self.columns, columns, self.name))
+
+    def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        # What other libraries say of a bad value may quote it, so their words go no further, nor as a cause.
+        try:
+            yield from self._pass(columns)
+        except _library_errors() as error:
+            kind = type(error).__name__
+        else:
+            return
+        raise SourceError(
+            f"{self.name} cannot be read ({kind}); check that it can be read to its end"
+        ) from None
+
+
+class _Once:
+    """A stream that can be read only once: kept in memory at the first pass, so that later passes work."""
+
+    is_text = False
+    name = "table"
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.columns: tuple[str, ...] = tuple(reader.schema.names)
+        _Passes(self.columns, _empty_pass)  # refuses duplicate names
+        self._reader = reader
+        self._kept: Source | None = None
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        if self._kept is None:
+            try:
+                self._kept = _memory(self._reader.read_all())
+            except (pa.ArrowException, OSError):
+                raise SourceError(
+                    "the stream of rows broke; it may have been read before, so open it again"
+                ) from None
+        return self._kept.batches(columns)
+
+
+def _library_errors() -> tuple[type[BaseException], ...]:
+    """The errors of Arrow and of the table libraries that are in use."""
+    known: list[type[BaseException]] = [pa.ArrowException]
+    for module, path in (("duckdb", "Error"), ("polars", "exceptions.PolarsError")):
+        if module in sys.modules:
+            known.append(operator.attrgetter(path)(sys.modules[module]))
+    return tuple(known)
+
+
+def _empty_pass(columns: list[str]) -> Iterable[pa.RecordBatch]:
+    return ()
+
+
+def _memory(table: pa.Table) -> Source:
+    def one_pass(columns: list[str]) -> Iterable[pa.RecordBatch]:
+        chosen = table.select(columns)
+        if not columns:
+            return ()
+        batches: Iterable[pa.RecordBatch] = chosen.to_batches(max_chunksize=BATCH_ROWS)
+        return batches
+
+    return _Passes(table.column_names, one_pass)
+
+
+def _dataset_pass(dataset: pads.Dataset) -> Pass:
+    def one_pass(columns: list[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from dataset.to_batches(columns=columns, batch_size=BATCH_ROWS)
+        except (pa.ArrowException, OSError):
+            raise SourceError(
+                "a file of the dataset cannot be read; check that all of them are whole"
+            ) from None
+
+    return one_pass
+
+
+def _polars_pass(frame: Any) -> Pass:
+    def one_pass(columns: list[str]) -> Iterator[pa.RecordBatch]:
+        chosen = frame.select(columns)
+        if hasattr(chosen, "collect"):
+            chosen = chosen.collect()
+        for part in chosen.iter_slices(BATCH_ROWS):
+            yield from part.to_arrow().to_batches()
+
+    return one_pass
+
+
+def _duckdb_pass(relation: Any) -> Pass:
+    def one_pass(columns: list[str]) -> Iterable[pa.RecordBatch]:
+        quoted = ['"' + c.replace('"', '""') + '"' for c in columns]
+        reader: Iterable[pa.RecordBatch] = relation.project(", ".join(quoted)).to_arrow_reader(BATCH_ROWS)
+        return reader
+
+    return one_pass
+
+
+def _with_index(frame: Any) -> Any:
+    """An index that has a name is a column like any other."""
+    names = [n for n in frame.index.names if n is not None]
+    return frame.reset_index(level=names) if names and not set(names) & set(frame.columns) else frame
+
+
+def _pandas_pass(frame: Any) -> Pass:
+    position = {str(column): i for i, column in enumerate(frame.columns)}
+
+    def one_pass(columns: list[str]) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(frame), BATCH_ROWS):
+            part = frame.iloc[start : start + BATCH_ROWS]
+            arrays = [_pandas_array(part.iloc[:, position[c]]) for c in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+    return one_pass
+
+
+def _pandas_array(series: Any) -> pa.Array:
+    try:
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # An object column of several types, say 7 and "N": as text, which is how a CSV would have it.
+        array = pa.array(series.map(str, na_action="ignore"), pa.string(), from_pandas=True)
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
