@@ -23,7 +23,7 @@ from openprior.counting.cells import Cells
 from openprior.counting.engine import engine_of
 from openprior.errors import EncodeError, OptionError, SourceError
 from openprior.privacy.ledger import Ledger
-from openprior.spark import executors as spark_engine
+from openprior.spark import counter as spark_engine
 from openprior.spark.cluster import explain, open_session
 from openprior.spark.packing import spans
 from openprior.spark.reading import Rows, SparkFiles, SparkSource, read_path

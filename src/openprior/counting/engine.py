@@ -1,7 +1,8 @@
 """Where counting happens: on this machine, or where the source's rows are.
 
-An engine does two things: `count` encodes and counts a source in one pass, and `each` runs a pure function on every
-item of a list, side by side. A source that lives on a cluster brings its engine; every other source is counted here.
+An engine encodes and counts a source in one pass. Where it counts there is also an executor, which runs a pure function
+on every item of a list, side by side, and holds no rows. A source that lives on a cluster brings its engine; any other
+source is counted here.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,35 +17,51 @@ from openprior.counting.local import count_batches, workers
 from openprior.tables.encode import Encoder
 from openprior.tables.source import Source
 
-__all__ = ["BringsEngine", "Engine", "engine_of"]
+__all__ = ["BringsEngine", "Engine", "Executor", "Threads", "engine_of"]
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
+class Executor(Protocol):
+    """Who runs what can be run apart; it holds nothing private."""
+
+    def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """The function's value for each item, in order. It may be sent elsewhere, with the items: function and items
+        hold only what is public or was released."""
+        ...
+
+
 class Engine(Protocol):
-    """Who counts, and who runs what can be run apart."""
+    """Who counts."""
+
+    @property
+    def executor(self) -> Executor:
+        """Who runs what can be run apart, near by."""
+        ...
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
         """The flat counts of all cells over the encoder's source, at most Δ rows a person, and the number of rows."""
         ...
 
+
+class Threads:
+    """Threads of this process, one per core: functions should release the GIL where they work."""
+
     def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """The function's value for each item, in order. It may be sent elsewhere, with the items: it sees no private
-        data and draws no noise."""
-        ...
+        """Side by side, in order."""
+        with ThreadPoolExecutor(workers()) as pool:
+            return list(pool.map(function, items))
 
 
 class _Local:
-    """This machine: every core counts; threads share the items, so functions should release the GIL where they work."""
+    """This machine: every core counts."""
+
+    executor = Threads()
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
         limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
         return count_batches(limited, encoder.encode, cells)
-
-    def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        with ThreadPoolExecutor(workers()) as pool:
-            return list(pool.map(function, items))
 
 
 @runtime_checkable

@@ -15,12 +15,13 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.evaluation.metrics import released_shares, wanted_workload
+from openprior.privacy.error_statistics import ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
-from openprior.releases.certificate import Certificate
+from openprior.privacy.session import Purpose, open_question
+from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import appearing
-from openprior.releases.inquiry import inquire
 from openprior.releases.release import Release, open_release
 from openprior.report import render
 
@@ -112,20 +113,19 @@ def estimate_error(
     work = wanted_workload(workload, made.schema, made)
     shares = released_shares(made, made.schema, work, of)
     weights = np.asarray(work.weights, dtype=np.float64) / math.fsum(work.weights)
-    with inquire(
+    with open_question(
         private,
         made.schema,
-        what="evaluation",
+        Purpose("evaluation", {"of": of}),
         epsilon=epsilon,
         delta=delta,
-        options={"of": of},
         marginals=work.marginals,
         relation=made.certificate.relation,
         ledger=ledger,
         dataset=dataset or made.certificate.dataset,
         seed=seed,
-    ) as asked:
-        curator = asked.curator
+    ) as session:
+        curator = session.curator
         # Where n is private, errors are shares of the released number of rows.
         n = float(curator.n) if curator.unit.n_is_public else float(made.synthetic.num_rows)
         noise = "laplace" if curator.is_pure else "gaussian"
@@ -142,15 +142,16 @@ def estimate_error(
         answers = np.concatenate([shares[m] * n for m in work.marginals])
         largest = CellScores(cells, np.arange(len(cells)), answers)
         half, rest = curator.shares([1, 1])
-        first = curator.measure_score(total, half, noise=noise)
-        second = curator.measure_score(largest, min(rest, curator.remaining), noise=noise)
+        first = curator.measure(ScoreValue.of(total), half, noise=noise)
+        second = curator.measure(ScoreValue.of(largest), min(rest, curator.remaining), noise=noise)
+        certificate = certify(session)
     # Where n is private, a share of the released rows may be above what a share of the table can be.
     top = 1.0 if curator.unit.n_is_public else math.inf
     return ErrorEstimate(
         *_interval(first, n, rough=rough, most=2 * top),
         *_interval(second, n, rough=0.375, most=top),
         of=of,
-        certificate=asked.proof,
+        certificate=certificate,
         release=made.certificate,
     )
 
@@ -167,7 +168,7 @@ def write_estimate(found: ErrorEstimate, made: Release, folder: Path) -> None:
 def reach95(measured: Measurement) -> float:
     """How far the noise reaches in 95 of 100 draws: its exact quantile.
 
-    >>> round(reach95(Measurement((), np.zeros(1), 1.0, 0.5, "gaussian")), 3)
+    >>> round(reach95(Measurement(Total(), np.zeros(1), 1.0)), 3)
     1.96
     """
     factor = math.log(20) / math.sqrt(2) if measured.noise == "laplace" else 1.959963984540054

@@ -14,9 +14,11 @@ import numpy as np
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
 from openprior.privacy.best_mixture import best_mixture
+from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.session import Purpose, open_question
 from openprior.questions.workload import Workload, all_marginals
-from openprior.releases.inquiry import inquire
+from openprior.releases.certificate import certify
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
@@ -72,22 +74,21 @@ def best_mixture_error(
         raise OptionError(
             "the private best mixture error needs epsilon and delta; give both, or neither for the exact one"
         )
-    with inquire(
+    with open_question(
         source,
         schema,
-        what="best mixture",
+        Purpose("best mixture", {"noise": noise}),
         epsilon=epsilon,
         delta=delta,
-        options={"noise": noise},
         marginals=work.marginals,
         ledger=ledger,
         dataset=dataset,
         seed=seed,
-    ) as asked:
-        measured = asked.curator.measure_best_mixture(
-            rows, work.marginals, asked.curator.remaining, noise=noise
-        )
-    return MixtureError(float(measured.values[0]), None, measured.sigma, asked.proof.is_private)
+    ) as session:
+        curator = session.curator
+        measured = curator.measure(BestMixtureError(rows, work.marginals), curator.remaining, noise=noise)
+        is_private = certify(session).is_private
+    return MixtureError(float(measured.values[0]), None, measured.sigma, is_private)
 
 
 def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:

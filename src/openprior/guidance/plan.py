@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from openprior.guidance.bounds import (
 from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_rho, rho_from_epsilon_delta
-from openprior.privacy.unit import Relation, Unit
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
 from openprior.schema.base import Schema
 
@@ -175,7 +175,7 @@ def plan(
     for name, count in (("n", n), ("public_rows", public_rows)):
         if count is not None and (not isinstance(count, int) or count < 2):
             raise OptionError(f"{name} ({count}) must be a whole number of at least 2")
-    unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
+    unit = Unit.of(schema, relation)
     asked: Any = all_marginals(3) if workload is None else workload
     work: Workload = (asked if hasattr(asked, "on") else Workload(asked)).on(schema.domain)
     budget = _Budget(unit, n, epsilon, delta)

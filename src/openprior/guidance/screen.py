@@ -19,12 +19,15 @@ from openprior.counting.local import count_table
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
 from openprior.privacy.curator import Curator
+from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score, SumScore
+from openprior.privacy.session import Purpose, open_question
+from openprior.privacy.statistics import Total
+from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
-from openprior.releases.certificate import Certificate
-from openprior.releases.inquiry import inquire
+from openprior.releases.certificate import Certificate, certify
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.source import open_source
@@ -118,23 +121,26 @@ def screen(
     """
     if by not in BY:
         raise OptionError(f"by '{by}' is unknown; use 'distance' or 'mixture'")
+    if by == "mixture" and relation != Relation.REPLACE_ONE:
+        raise OptionError(
+            "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
+        )
     tables = _encoded(candidates, schema)
     schema = tables.schema
     work = all_marginals(marginals).on(schema.domain)
-    with inquire(
+    with open_question(
         private,
         schema,
-        what="screening",
+        Purpose("screening", {"by": by, "marginals": marginals, "candidates": len(tables.rows)}),
         epsilon=epsilon,
         delta=delta,
-        options={"by": by, "marginals": marginals, "candidates": len(tables.rows)},
         marginals=work.marginals,
         relation=relation,
         ledger=ledger,
         dataset=dataset,
         seed=seed,
-    ) as asked:
-        curator = asked.curator
+    ) as session:
+        curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
         found = []
         for (name, table), share in zip(
@@ -142,7 +148,8 @@ def screen(
         ):
             measured = _ask(curator, table, work, by, min(share, curator.remaining), n)
             found.append(_judged(name, table, measured, n if by == "distance" else 1.0, by, work, n))
-    return Screening(tuple(sorted(found, key=lambda s: s.error)), by, asked.proof)
+        certificate = certify(session)
+    return Screening(tuple(sorted(found, key=lambda s: s.error)), by, certificate)
 
 
 @dataclass(frozen=True)
@@ -179,19 +186,19 @@ def _noise(curator: Curator) -> str:
 
 def _noisy_total(curator: Curator) -> float:
     share, _ = curator.shares([_TOTAL, 1 - _TOTAL])
-    return max(1.0, float(curator.measure_total(share, noise=_noise(curator)).values[0]))
+    return max(1.0, float(curator.measure(Total(), share, noise=_noise(curator)).values[0]))
 
 
 def _ask(curator: Curator, table: Table, work: Workload, by: str, rho: float, n: float) -> Measurement:
     """Its error, in rows for a distance and as a share for a mixture."""
     noise = _noise(curator)
     if by == "mixture":
-        return curator.measure_best_mixture(table.unique()[0], work.marginals, rho, noise=noise)
+        return curator.measure(BestMixtureError(table.unique()[0], work.marginals), rho, noise=noise)
     counts, weight = count_table(table, work.marginals), 1 / len(work)
     scale = n / table.n
     scaled = {m: np.asarray(c * scale, dtype=np.float64) for m, c in counts.items()}
     parts = tuple(L1Score(m, ((1.0, scaled[m]),), weight=weight) for m in work.marginals)
-    return curator.measure_score(SumScore(parts), rho, noise=noise)
+    return curator.measure(ScoreValue.of(SumScore(parts)), rho, noise=noise)
 
 
 def _judged(

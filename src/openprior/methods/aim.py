@@ -17,8 +17,10 @@ from openprior.methods.shared.growing import GrowingModel, expected_noise, noise
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Share
 from openprior.models.base import Model
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
+from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.encode import Table
 
@@ -85,7 +87,7 @@ class Aim:
         weights = workload.overlaps(closure)
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
-        growing.measured(*(curator.measure(m, self.alpha * rho) for m in singles))
+        growing.measured(*(curator.measure(Counts(m), self.alpha * rho) for m in singles))
         schedule = _Annealing(curator, rho, self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
 

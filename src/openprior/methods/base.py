@@ -16,6 +16,7 @@ import numpy as np
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.privacy.statistics import Total
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.encode import Table
 
@@ -129,5 +130,5 @@ def known_total(curator: Curator, share: float = 0.02) -> float:
     """The number of rows: public under replace-one, else measured with this share of what is left of the budget."""
     if curator.unit.n_is_public:
         return float(curator.n)
-    measured = curator.measure_total(share * curator.remaining)
+    measured = curator.measure(Total(), share * curator.remaining)
     return max(1.0, float(measured.values[0]))

@@ -21,7 +21,9 @@ from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
 from openprior.models.shrink import cell_numbers
 from openprior.models.support import SupportModel
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.statistics import Counts, QueryAnswers, Total
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.encode import Table
@@ -94,14 +96,14 @@ class Ide:
             total, shares = float(curator.n), curator.shares(each)
         else:
             first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
-            total = max(1.0, float(curator.measure_total(first, noise=self.noise).values[0]))
+            total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
         partials = []
         for i, m in enumerate(chosen):
-            found = curator.measure(m, shares[i], noise=self.noise)
+            found = curator.measure(Counts(m), shares[i], noise=self.noise)
             partials.append(Partial(cell_numbers(points, m), found.values / total, covers=True))
             progress(i + 1, len(each), "measuring")
         for i, queries in enumerate(asked, start=len(chosen)):
-            found = curator.measure_queries(queries, shares[i], noise=self.noise)
+            found = curator.measure(QueryAnswers.of(queries), shares[i], noise=self.noise)
             partials += _partials(queries, found, points, total)
             progress(i + 1, len(each), "measuring")
         updates = None if self.updates is None else self.updates * len(partials)

@@ -24,6 +24,7 @@ from openprior.models.base import Model
 from openprior.models.graphical.estimation import Observation
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
+from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Workload
 from openprior.tables.encode import Table
 
@@ -82,7 +83,7 @@ class JamPgm:
             chosen = curator.select([*private, *publicly], select)
             marginal = candidates[chosen % len(candidates)]
             by_private = chosen < len(candidates)
-            values = curator.measure(marginal, measure).values if by_private else proxy[marginal]
+            values = curator.measure(Counts(marginal), measure).values if by_private else proxy[marginal]
             # A public answer was preferred because its error seemed smaller than this noise: fit neither more closely.
             growing.observe(Observation(marginal, values, sigma=sigma))
             progress(t + 1, self.rounds, "rounds")

@@ -14,6 +14,7 @@ from openprior.methods.shared.growing import GrowingModel, within_reach
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
+from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.encode import Table
 
@@ -70,7 +71,7 @@ class Mst:
     @staticmethod
     def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
         each = rho / len(marginals)
-        growing.measured(*(curator.measure(m, min(each, curator.remaining)) for m in marginals))
+        growing.measured(*(curator.measure(Counts(m), min(each, curator.remaining)) for m in marginals))
 
 
 def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:

@@ -25,8 +25,10 @@ from openprior.models.base import Model
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
+from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.encode import Table
 
@@ -96,7 +98,7 @@ class Tilt:
         total = known_total(curator)
         singles = [m for m in closure if len(m) == 1]
         share = (_SINGLES if prior.rows else _SINGLES_ALONE) * curator.remaining / len(singles)
-        first = [curator.measure(m, share) for m in singles]
+        first = [curator.measure(Counts(m), share) for m in singles]
 
         particles = self.particles or int(np.clip(16 * total, 100_000, 300_000))
 
@@ -155,7 +157,7 @@ class Tilt:
                 for m, x in model.items()
             ]
             chosen = closure[curator.select(scores, (1 - self.alpha) * rho)]
-            measured = curator.measure(chosen, curator.remaining if last else self.alpha * rho)
+            measured = curator.measure(Counts(chosen), curator.remaining if last else self.alpha * rho)
             _take_in(tilting, [measured])
             if _surprise(measured, model[chosen]) < 2:
                 rho *= 2

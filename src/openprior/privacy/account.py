@@ -8,20 +8,21 @@ Costs are ρ of zCDP. A run with δ = 0 is *pure*: it counts ε, which adds up b
 E²/2 for the sum E so far, so that runs of both kinds can share a dataset's budget.
 """
 
+import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import inf, isfinite, nextafter
 
 from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.calibrate import pure_epsilon
+from openprior.privacy.events import Event, Part
 from openprior.privacy.journal import Journal, NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 
-__all__ = ["Account", "Event", "PartPurse", "Purse"]
-
-Event = dict[str, object]
+__all__ = ["Account", "PartPurse", "Purse"]
 
 _SLACK = 1e-9
 """A charge that passes what is left by less than this share of the budget is cut to what is left, noise and all:
@@ -79,19 +80,20 @@ class Account:
         """What was spent, in ρ."""
         return float(self.spent**2 / 2 if self.pure else self.spent)
 
-    def perform(self, charge: Fraction, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
-        """Charge, then act, then journal; or repeat what the journal has.
+    def perform(self, charge: Fraction, event: Event, act: Callable[[], Outcome]) -> Outcome:
+        """Charge, then act, then journal; or repeat what the journal has for just this event.
 
         A run that was killed between charge and journal acts again for the same charge: nobody has seen the
         outcome that was lost, because it is handed out only after it is in the journal.
         """
-        seq = len(self.events)
+        seq, details = len(self.events), event.to_dict()
+        request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
         if self.spent + charge > self.limit:
             raise BudgetExceeded("this step would pass the budget; raise epsilon or ask for less")
         paid = (self.spent + charge) ** 2 / 2 - self._charged if self.pure else charge
         due = _up(max(paid, Fraction(0)))
-        self._ledger.charge(self.run, seq, due, event)
+        self._ledger.charge(self.run, seq, due, details)
         self.spent += charge
         self._charged += Fraction(due)
         self.events.append(event)
@@ -136,20 +138,20 @@ class Purse:
             "raise epsilon or ask for less"
         )
 
-    def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
-        """Pay ρ for an event, then do it."""
+    def perform(self, event: Event, act: Callable[[], Outcome]) -> Outcome:
+        """Pay for an event, then do it."""
         with self.account.lock:
-            return self.account.perform(self.account.cost(rho), {**event, "rho": rho}, request, act)
+            return self.account.perform(self.account.cost(event.rho), event, act)
 
 
 class PartPurse(Purse):
     """The purse of one part; `siblings` (shared by all parts of the partition) holds what the run has paid."""
 
     def __init__(
-        self, account: Account, name: dict[str, object], siblings: list[Fraction], rho: float | None = None
+        self, account: Account, part: Part, siblings: list[Fraction], rho: float | None = None
     ) -> None:
         super().__init__(account)
-        self._name, self._siblings, self._mine = name, siblings, Fraction(0)
+        self._part, self._siblings, self._mine = part, siblings, Fraction(0)
         self._most = None if rho is None else account.cost(rho)
 
     @property
@@ -168,15 +170,16 @@ class PartPurse(Purse):
         """A hair below what is left, so that rounding the run's extra charge up still fits."""
         return self.account.rho_of(self.left * (1 - Fraction(1, 2**40)))
 
-    def perform(self, rho: float, event: Event, request: str, act: Callable[[], Outcome]) -> Outcome:
+    def perform(self, event: Event, act: Callable[[], Outcome]) -> Outcome:
         """Pay only what passes the most expensive part so far, then do it."""
         with self.account.lock:
-            cost = self.account.cost(rho)
+            cost = self.account.cost(event.rho)
             if self._most is not None and self._mine + cost > self._most:
                 raise BudgetExceeded("this step would pass what a part may spend; ask for less")
             charge = _up(max(Fraction(0), self._mine + cost - self._siblings[0]))
-            event = {**event, "rho": rho, "part": self._name, "charged": charge}
-            outcome = self.account.perform(Fraction(charge), event, f"{request} part {self._name}", act)
+            outcome = self.account.perform(
+                Fraction(charge), replace(event, part=self._part, charged=charge), act
+            )
             self._mine += cost
             self._siblings[0] += Fraction(charge)
             return outcome

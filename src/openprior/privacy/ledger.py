@@ -143,6 +143,16 @@ class Ledger:
             self._prepare(self._memory)
             weakref.finalize(self, self._memory.close)
 
+    @property
+    def name(self) -> str:
+        """The file's name, for messages."""
+        return "the ledger in memory" if self._path is None else self._path.name
+
+    @property
+    def exists(self) -> bool:
+        """Whether it is there yet: a file is made when it is first written to or read."""
+        return self._path is None or self._path.exists()
+
     def __repr__(self) -> str:
         return f"Ledger({'' if self._path is None else repr(str(self._path))})"
 

@@ -1,4 +1,4 @@
-"""What a measurement gives: noisy numbers, and how noisy they are."""
+"""What a measurement gives: noisy numbers, and how noisy they are. The one type from the curator to the file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,23 +6,40 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.privacy.statistics import CellCount, Counts, Statistic
 from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
 
 __all__ = ["Measurement"]
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Noisy counts, and the standard deviation of their noise."""
+    """Noisy values of a statistic, and the standard deviation of their noise."""
 
-    marginal: Marginal
+    statistic: Statistic
     values: NDArray[np.float64]
     sigma: float
-    rho: float
-    noise: str
-    cell: int | None = None
-    """The one cell that was measured, or None for all cells of the marginal."""
+    noise: str = "gaussian"
     part: Mapping[str, int] = field(default_factory=dict)
     """Within a partition: the keys' codes of the rows that were measured."""
-    queries: str = ""
-    """Queries over the marginal, one value each, instead of its cells."""
+
+    @staticmethod
+    def of(marginal: Marginal, values: NDArray[np.float64], sigma: float) -> "Measurement":
+        """Noisy counts of a whole marginal."""
+        return Measurement(Counts(marginal), values, sigma)
+
+    @property
+    def marginal(self) -> Marginal:
+        """The columns that were counted."""
+        return self.statistic.marginal
+
+    @property
+    def cell(self) -> int | None:
+        """The one cell that was counted, or None."""
+        return self.statistic.cell if isinstance(self.statistic, CellCount) else None
+
+    def cells(self, domain: Domain) -> tuple[Marginal, Mapping[str, int]] | None:
+        """Which cells the values count: all those of some columns, where others have given codes; None if no cells."""
+        counted = self.statistic.cells(domain)
+        return None if counted is None else (counted[0], {**self.part, **counted[1]})

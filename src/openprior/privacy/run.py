@@ -1,8 +1,8 @@
 """One run: a reserved budget, a journal, and what becomes of them when the run ends or breaks.
 
-The whole ρ is reserved in the ledger before a private row is read. When the run ends, what it did not spend goes
-back to the dataset. When it breaks, its journal stays beside the output folder and the reservation stands, so that
-it can be resumed without paying twice; a run that cannot be resumed, or has not spent anything, is closed.
+The whole ρ is reserved in the ledger before a private row is read. When the run ends, what it did not spend goes back
+to the dataset. When it breaks, its journal stays beside the output folder and the reservation stands, so that it can be
+resumed without paying twice; a run that cannot be resumed, or has not spent anything, is closed.
 """
 
 import contextlib
@@ -12,60 +12,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from openprior.errors import LedgerError, OpenPriorError, OptionError, ReleaseError
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import epsilon_from_rho, pure_rho, rho_from_epsilon_delta
 from openprior.privacy.journal import Journal, NoJournal
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
 
-__all__ = ["Budget", "budget_rho", "open_run"]
+__all__ = ["Budget", "open_run"]
 
 
 @dataclass(frozen=True)
 class Budget:
     """What a run may spend, on which dataset, and what for."""
 
-    name: str
+    dataset: str
     epsilon: float
     delta: float
     rho: float
     details: Mapping[str, object]
 
 
-def budget_rho(epsilon: float, delta: float) -> float:
-    """The budget in ρ; refuses what doubles cannot convert there and back."""
-    if delta == 0:
-        return pure_rho(epsilon)
-    rho = rho_from_epsilon_delta(epsilon, delta)
-    if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
-        raise OptionError(
-            f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
-        )
-    return rho
-
-
 @contextlib.contextmanager
 def open_run(
-    ledger: Ledger | str | Path | None,
-    budget: Budget,
-    *,
-    out: Path | None = None,
-    seed: int | None = None,
-    resume: bool = False,
-) -> Iterator[tuple[Account, int, Noise]]:
-    """Reserve the budget; gives the account, the seed of all public randomness, and the noise."""
-    if seed is not None and seed < 0:
-        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
-    noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
+    ledger: Ledger | str | Path | None, budget: Budget, *, out: Path | None, seed: int | None, resume: bool
+) -> Iterator[tuple[Account, int]]:
+    """Reserve the budget; gives the account and the seed of all public randomness."""
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     public_seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
     journal, run, public_seed = _begin(book, budget, out, public_seed, resume)
     account = Account(book, run, rho=budget.rho, epsilon=budget.epsilon, delta=budget.delta, journal=journal)
     try:
-        yield account, public_seed, noise
+        yield account, public_seed
     except BaseException as error:
         if out is not None and (resume or _has_charges(book, run)):
             journal.close()
@@ -132,9 +108,9 @@ def _continue(book: Ledger, budget: Budget, path: Path) -> tuple[Journal, str, i
 
 def _reserve(book: Ledger, budget: Budget) -> str:
     return book.open_run(
-        budget.name, rho=budget.rho, epsilon=budget.epsilon, delta=budget.delta, details=budget.details
+        budget.dataset, rho=budget.rho, epsilon=budget.epsilon, delta=budget.delta, details=budget.details
     )
 
 
 def _request(budget: Budget) -> dict[str, object]:
-    return {**budget.details, "dataset": budget.name, "epsilon": budget.epsilon, "delta": budget.delta}
+    return {**budget.details, "dataset": budget.dataset, "epsilon": budget.epsilon, "delta": budget.delta}

@@ -23,8 +23,19 @@ from openprior.errors import PrivacyError
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
+from openprior.schema.layout import Layout
 
-__all__ = ["CellScores", "Counted", "L1Score", "Levels", "Scores", "SumScore", "levels", "score_steps"]
+__all__ = [
+    "CellScores",
+    "Counted",
+    "L1Score",
+    "Levels",
+    "Scores",
+    "SumScore",
+    "check_scores",
+    "levels",
+    "score_steps",
+]
 
 _GRID = 1 << 10
 """References are rounded to 1/1024 of a row."""
@@ -167,6 +178,18 @@ class CellScores:
 Scores = Sequence[L1Score | SumScore] | CellScores
 
 
+def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
+    """The marginals that candidates look at; raises for what can be refused, so that nothing is charged for it."""
+    if isinstance(scores, CellScores):
+        scores.check(layout.domain)
+        return scores.cells.marginals
+    for score in scores:
+        score.check(layout.full_domain)
+    if not any(score.sensitivity(Unit()) > 0 for score in scores):
+        raise PrivacyError("all candidates have weight 0; give at least one a positive weight")
+    return tuple(dict.fromkeys(m for score in scores for m in score.marginals))
+
+
 def score_steps(unit: Unit, *, over_cells: bool) -> int:
     """The sensitivity of a level, whatever the scores: levels are cut to it."""
     return _QUARTERS * unit.cell if over_cells else _LEVELS * unit.rows_per_person
@@ -179,11 +202,7 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
         quarters = np.rint(scores.answers * _QUARTERS).astype(np.int64)
         quarters -= _QUARTERS * vault.gather(scores.cells, scores.only)
         return Levels(np.abs(quarters), score_steps(unit, over_cells=True))
-    if len(scores) == 0:
-        raise PrivacyError("a selection needs at least one candidate")
     largest = max(s.sensitivity(unit) for s in scores)
-    if largest <= 0:
-        raise PrivacyError("all candidates have weight 0; give at least one a positive weight")
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)
     values = [s.evaluate(counts) * steps / largest for s in scores]

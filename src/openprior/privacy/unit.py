@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from openprior.errors import OptionError
+from openprior.schema.base import Schema
 
 __all__ = ["Relation", "Unit"]
 
@@ -34,13 +35,17 @@ class Unit:
     partitioned: bool = False
     """The table is one of several disjoint parts of a larger one; a person may move between parts."""
 
+    @staticmethod
+    def of(schema: Schema, relation: "str | Relation") -> "Unit":
+        """The unit of a table with this schema: the only place where one is decided.
+
+        A schema without a person id has Δ = 1, because it refuses any other, and then every row is a person; with one,
+        whatever its name, the encoder keeps Δ rows per person, so Δ is the unit's.
+        """
+        return Unit(_relation(relation), schema.max_rows_per_person)
+
     def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "relation", Relation(self.relation))
-        except ValueError:
-            raise OptionError(
-                f"relation '{self.relation}' is unknown; use 'replace-one' or 'add-remove'"
-            ) from None
+        object.__setattr__(self, "relation", _relation(self.relation))
         if self.rows_per_person < 1:
             raise OptionError(f"rows per person ({self.rows_per_person}) must be at least 1")
 
@@ -93,3 +98,10 @@ class Unit:
     def cell(self) -> int:
         """Sensitivity of one cell's count: the person's ≤ Δ rows enter the cell or leave it, not both."""
         return self.rows_per_person
+
+
+def _relation(name: str) -> Relation:
+    try:
+        return Relation(name)
+    except ValueError:
+        raise OptionError(f"relation '{name}' is unknown; use 'replace-one' or 'add-remove'") from None

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.counting.engine import Engine, engine_of
 from openprior.questions.workload import Marginal, canonical
-from openprior.schema.domain import Domain
-from openprior.schema.levels import Level
+from openprior.schema.layout import Layout
 from openprior.tables.encode import Encoder
 
 __all__ = ["PartVault", "Vault"]
@@ -38,18 +37,15 @@ class Vault:
         self._gathered = _Gathered()
         self.codes: Mapping[str, int] = {}
         """The keys' codes that all rows have: none, as this is the whole table."""
-        self.domain: Domain = encoder.schema.domain
-        self.full_domain: Domain = encoder.domain
-        """The columns, and the levels above them."""
-        self.levels: Mapping[str, Level] = encoder.levels
+        self.layout: Layout = Layout(encoder.schema.domain, encoder.levels)
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """These will be wanted: the next pass counts them too. Reads nothing; refuses more cells than can be counted,
         while nothing has been charged for them yet."""
-        both = self._announced | dict.fromkeys(canonical(m, self.full_domain) for m in marginals)
+        both = self._announced | dict.fromkeys(canonical(m, self.layout.full_domain) for m in marginals)
         todo = [m for m in both if m not in self._counts]
         if todo:
-            Cells(self.full_domain, todo)
+            Cells(self.layout.full_domain, todo)
         self._announced = both
 
     @property
@@ -62,7 +58,7 @@ class Vault:
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts; a pass over the data if any is not there yet."""
-        wanted = [canonical(m, self.full_domain) for m in marginals]
+        wanted = [canonical(m, self.layout.full_domain) for m in marginals]
         if any(m not in self._counts for m in wanted):
             self.announce(wanted)
             self._pass()
@@ -73,8 +69,8 @@ class Vault:
         return self._gathered.get(self, cells, only)
 
     def _pass(self) -> None:
-        todo = [m for m in self._announced if m not in self._counts] or [(self.domain.attributes[0],)]
-        cells = Cells(self.full_domain, todo)
+        todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
+        cells = Cells(self.layout.full_domain, todo)
         flat, rows = self.engine.count(self._encoder, cells)
         if self._rows is None and self._on_rows is not None:
             self._on_rows(rows)
@@ -90,16 +86,7 @@ class PartVault:
         self.codes: Mapping[str, int] = dict(zip(keys, codes, strict=True))
         """The keys' codes that all rows have."""
         self._gathered = _Gathered()
-        gone = set(keys)
-        self.domain: Domain = Domain({a: s for a, s in whole.domain.sizes().items() if a not in gone})
-        self.levels: Mapping[str, Level] = {
-            name: level
-            for name, level in whole.levels.items()
-            if name not in gone and level.column in self.domain
-        }
-        self.full_domain: Domain = Domain(
-            {**self.domain.sizes(), **{name: len(level.labels) for name, level in self.levels.items()}}
-        )
+        self.layout: Layout = whole.layout.without(keys)
         self.engine: Engine = whole.engine
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
@@ -109,12 +96,12 @@ class PartVault:
     @property
     def rows(self) -> int:
         """How many rows this part has."""
-        first = (self.domain.attributes[0],)
+        first = (self.layout.domain.attributes[0],)
         return int(self.counts([first])[first].sum())
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts of this part."""
-        wanted = [canonical(m, self.full_domain) for m in marginals]
+        wanted = [canonical(m, self.layout.full_domain) for m in marginals]
         whole = self._whole.counts([self._with_keys(m) for m in wanted])
         return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in wanted}
 
@@ -123,10 +110,10 @@ class PartVault:
         return self._gathered.get(self, cells, only)
 
     def _with_keys(self, marginal: Marginal) -> Marginal:
-        return canonical((*marginal, *self._keys), self._whole.full_domain)
+        return canonical((*marginal, *self._keys), self._whole.layout.full_domain)
 
     def _slice(self, counts: Counts, marginal: Marginal) -> Counts:
-        shape = [self._whole.full_domain[a] for a in marginal]
+        shape = [self._whole.layout.full_domain[a] for a in marginal]
         index = tuple(self.codes.get(a, slice(None)) for a in marginal)
         part = counts.reshape(shape)[index]
         return np.ascontiguousarray(part).reshape(math.prod(part.shape))

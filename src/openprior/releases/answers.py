@@ -2,7 +2,7 @@
 
 `estimate` is the model's. `basis` says what the other numbers rest on:
 
-- "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (measurements.py).
+- "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (intervals.py).
   A model shrinks noise, so its estimate may lie outside the interval; about one in twenty does if it is right.
 - "model": no measurement tells this cell. The standard error is the model's own (its `standard_errors`), which
   supposes that it is as far off here as where it was measured. That may be wrong, so there is no interval.
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from openprior.models.base import Model
 from openprior.questions.workload import Marginal, Workload, canonical
-from openprior.releases.measurements import Known, Measurements
+from openprior.releases.intervals import Known, known_about
+from openprior.releases.measurements import Measurements
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +134,8 @@ def _found(model: Model, measurements: Measurements, marginals: Sequence[Margina
     answers, own = model.answers(marginals), getattr(model, "standard_errors", None)
     errors = None if own is None else own(marginals)
     return [
-        _interval(answers[m], None if errors is None else errors[m], measurements.about(m)) for m in marginals
+        _interval(answers[m], None if errors is None else errors[m], known_about(measurements, m))
+        for m in marginals
     ]
 
 

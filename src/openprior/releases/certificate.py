@@ -5,29 +5,25 @@ A certificate can be rechecked by anyone who has it: `recheck` derives every eve
 """
 
 import json
-import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from openprior.errors import ReleaseError
-from openprior.privacy.account import Account
-from openprior.privacy.best_mixture import mixture_steps
-from openprior.privacy.calibrate import epsilon_from_rho, gaussian_rho, pure_epsilon
-from openprior.privacy.run import Budget
-from openprior.privacy.scores import score_steps
+from openprior.errors import PrivacyError, ReleaseError
+from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
+from openprior.privacy.events import Event, Part, event_from_dict
+from openprior.privacy.session import Session
+from openprior.privacy.strict import Record
 from openprior.privacy.unit import Relation, Unit
 
-__all__ = ["NOT_PRIVATE", "Certificate", "certify", "event_epsilon", "event_rho"]
+__all__ = ["NOT_PRIVATE", "Certificate", "certify"]
 
-NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
-_WHOLE = {f"{what} {noise}" for what in ("best mixture", "score") for noise in ("gaussian", "laplace")}
-"""Steps on the whole table only."""
-_KINDS = {"gaussian", "laplace", "exponential", "permute-and-flip", *_WHOLE}
+SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
+"""What a certificate says of its noise."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Certificate:
     schema_hash: str
     created: str
     versions: Mapping[str, str]
-    events: tuple[Mapping[str, Any], ...] = field(repr=False)
+    events: tuple[Event, ...] = field(repr=False)
     """Every step, in order, with the numbers that it was calibrated with."""
     remarks: tuple[str, ...] = ()
     """What the mechanism says of its outcome."""
@@ -98,34 +94,27 @@ class Certificate:
         """Whether δ = 0 is promised: then ε is added up, not ρ."""
         return self.delta == 0
 
+    @property
+    def unit(self) -> Unit:
+        """The unit that the promise is about."""
+        return Unit(Relation(self.relation), self.rows_per_person)
+
     def recheck(self) -> None:
         """Derive every sensitivity and cost anew; raises ReleaseError if anything was worth more than was charged."""
-        unit = Unit(Relation(self.relation), self.rows_per_person)
-        cost_of, name = (event_epsilon, "epsilon") if self.is_pure else (event_rho, "rho")
         total = Fraction(0)
-        parts: dict[int, dict[tuple[int, ...], Fraction]] = {}
+        parts: dict[int, dict[Part, Fraction]] = {}
         paid: dict[int, Fraction] = {}
         for number, event in enumerate(self.events):
-            try:
-                cost, rho = cost_of(event, unit), float(event["rho"])
-            except (KeyError, TypeError, ValueError):
-                raise ReleaseError(
-                    f"event {number} does not say what it was; the certificate is damaged"
-                ) from None
-            own = pure_epsilon(rho) if self.is_pure else rho
-            if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
-                raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
-            charge = Fraction(float(event.get("charged", own)))
-            if charge < 0 or ("part" not in event and charge != Fraction(own)):
-                raise ReleaseError(f"event {number} was charged {float(charge):.6g} instead of {own:.6g}")
+            own, charge = self._own_and_charged(number, event)
             total += charge
-            if "part" in event:
-                partition, codes = int(event["part"]["number"]), tuple(event["part"]["codes"])
-                mine = parts.setdefault(partition, {})
-                mine[codes] = mine.get(codes, Fraction(0)) + Fraction(own)
-                paid[partition] = paid.get(partition, Fraction(0)) + charge
-        for partition, mine in parts.items():
-            if max(mine.values()) > paid[partition]:
+            if event.part is not None:
+                siblings = parts.setdefault(event.part.number, {})
+                siblings[event.part] = siblings.get(event.part, Fraction(0)) + own
+                paid[event.part.number] = paid.get(event.part.number, Fraction(0)) + charge
+        for partition, costs in parts.items():
+            if len({part.keys for part in costs}) > 1:
+                raise ReleaseError("the parts of a partition have different keys, so they may overlap")
+            if max(costs.values()) > paid[partition]:
                 raise ReleaseError(
                     "the parts of a partition were charged less than the most expensive of them"
                 )
@@ -133,6 +122,18 @@ class Certificate:
             self._recheck_pure(total)
         else:
             self._recheck_rho(total)
+
+    def _own_and_charged(self, number: int, event: Event) -> tuple[Fraction, Fraction]:
+        """What an event says that it costs, which must be so, and what the run paid for it."""
+        try:
+            cost = event.cost(self.unit, pure=self.is_pure)
+        except PrivacyError as error:
+            raise ReleaseError(f"event {number} cannot have been: {error}") from None
+        own = pure_epsilon(event.rho) if self.is_pure else event.rho
+        if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
+            name = "epsilon" if self.is_pure else "rho"
+            raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
+        return Fraction(own), Fraction(own if event.charged is None else event.charged)
 
     def _recheck_pure(self, total: Fraction) -> None:
         if total > Fraction(self.epsilon):
@@ -163,91 +164,55 @@ class Certificate:
 
     def to_json(self) -> str:
         """As text."""
-        return json.dumps({**asdict(self), "statement": self.statement}, indent=1, ensure_ascii=False)
+        facts = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {**facts, "events": [event.to_dict() for event in self.events], "statement": self.statement}
+        return json.dumps(values, indent=1, ensure_ascii=False, default=dict)
 
     @staticmethod
     def from_json(text: str) -> "Certificate":
-        """From text."""
+        """From text; strict, so that what is rechecked is what is written there."""
         try:
-            values = json.loads(text)
-            values.pop("statement", None)
-            return Certificate(
-                **{**values, "events": tuple(values["events"]), "remarks": tuple(values.get("remarks", ()))}
-            )
-        except (ValueError, TypeError, KeyError, AttributeError):
+            return _read(json.loads(text))
+        except PrivacyError as error:
+            raise ReleaseError(f"the certificate is damaged: {error}") from None
+        except ValueError:
             raise ReleaseError("the certificate cannot be read; it is damaged or not a certificate") from None
 
 
-def event_epsilon(event: Mapping[str, Any], unit: Unit) -> float:
-    """What one event costs in pure ε: the sum over draws and parts; inf for noise that has none."""
-    kind = str(event["kind"])
-    if kind in ("exponential", "permute-and-flip"):
-        if not math.isfinite(event_rho(event, unit)):
-            return math.inf
-        return float(event["epsilon"]) * int(event["draws"]) * int(event["parts_touched"])
-    return math.sqrt(2 * event_rho(event, unit)) if kind.endswith("laplace") else math.inf
+def _read(values: object) -> Certificate:
+    record = Record(values, "the certificate")
+    statement = record.text("statement")
+    certificate = Certificate(
+        epsilon=record.number("epsilon"),
+        delta=record.number("delta", zero=True),
+        rho=record.number("rho"),
+        relation=record.text("relation", *Relation),
+        rows_per_person=record.whole("rows_per_person", least=1),
+        epsilon_spent=record.number("epsilon_spent", zero=True),
+        rho_spent=record.number("rho_spent", zero=True),
+        noise=record.text("noise", SECURE, NOT_PRIVATE),
+        mechanism=record.text("mechanism"),
+        options=record.mapping("options"),
+        dataset=record.text("dataset"),
+        run=record.text("run"),
+        schema_hash=record.text("schema_hash"),
+        created=record.text("created"),
+        versions=record.mapping("versions"),
+        events=tuple(event_from_dict(event) for event in record.items("events")),
+        remarks=record.texts("remarks", repeated=True),
+    )
+    record.end()
+    if statement != certificate.statement:
+        raise PrivacyError("its statement in words is not that of its numbers")
+    return certificate
 
 
-def event_rho(event: Mapping[str, Any], unit: Unit) -> float:
-    """What one event costs. Its sensitivity is the unit's, whatever the event says; inf if it says another."""
-    if "part" in event:
-        unit = unit.part()
-    kind = str(event["kind"])
-    if kind not in _KINDS or (kind in _WHOLE and "part" in event):
-        return math.inf
-    if kind.startswith("best mixture") and not unit.n_is_public:
-        return math.inf
-    if kind in ("exponential", "permute-and-flip"):
-        touched = unit.parts_touched if event["scores"] == "cells" else 1
-        if (
-            int(event["parts_touched"]) != touched
-            or int(event["draws"]) < 1
-            or not float(event["epsilon"]) > 0
-        ):
-            return math.inf
-        per_draw = float(event["epsilon"]) ** 2 / (8 if kind == "exponential" else 2)
-        return per_draw * int(event["draws"]) * touched
-    l1, l2_squared = _sensitivity(event, unit)
-    if kind.endswith("gaussian"):
-        right = event["l2_squared"] == l2_squared and float(event["sigma"]) > 0
-        return gaussian_rho(l2_squared, float(event["sigma"])) if right else math.inf
-    if kind.endswith("laplace"):
-        right = event["l1"] == l1 and float(event["scale"]) > 0
-        right = right and abs(float(event["epsilon"]) * float(event["scale"]) - l1) <= 1e-9 * l1
-        return (l1 / float(event["scale"])) ** 2 / 2 if right else math.inf
-    return math.inf
-
-
-def _sensitivity(event: Mapping[str, Any], unit: Unit) -> tuple[int, int]:
-    """L1 and squared L2 of what the event measured."""
-    if str(event["kind"]).startswith("best mixture"):
-        steps = mixture_steps(unit)
-        return steps, steps**2
-    if str(event["kind"]).startswith("score"):
-        steps = score_steps(unit, over_cells=event["scores"] == "cells")
-        return steps, steps**2
-    if event["marginal"] and event["cell"] is None:
-        k = event.get("overlap", 1)
-        if not isinstance(k, int) or k < 1:
-            raise ValueError("an overlap is a whole number of at least 1")
-        return k * unit.l1, k * unit.l2_squared
-    return unit.cell * unit.parts_touched, unit.cell**2 * unit.parts_touched
-
-
-def certify(
-    account: Account,
-    unit: Unit,
-    budget: Budget,
-    schema_hash: str,
-    mechanism: str,
-    options: Mapping[str, Any],
-    *,
-    is_private: bool,
-) -> Certificate:
-    """The certificate of a run that is over, rechecked."""
+def certify(session: Session) -> Certificate:
+    """The certificate of all that a session has asked, rechecked."""
+    account, budget, unit = session.account, session.budget, session.unit
     spent = account.rho_spent
     epsilon_spent = float(account.spent) if account.pure else epsilon_from_rho(spent, budget.delta)
-    made = Certificate(
+    certificate = Certificate(
         epsilon=budget.epsilon,
         delta=budget.delta,
         rho=budget.rho,
@@ -255,12 +220,12 @@ def certify(
         rows_per_person=unit.rows_per_person,
         epsilon_spent=min(budget.epsilon, epsilon_spent),
         rho_spent=spent,
-        noise="secure" if is_private else NOT_PRIVATE,
-        mechanism=mechanism,
-        options=options,
-        dataset=budget.name,
+        noise=SECURE if session.is_private else NOT_PRIVATE,
+        mechanism=session.purpose.name,
+        options=session.purpose.options,
+        dataset=budget.dataset,
         run=account.run,
-        schema_hash=schema_hash,
+        schema_hash=session.schema.hash,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={
             "python": sys.version.split()[0],
@@ -269,5 +234,5 @@ def certify(
         events=tuple(account.events),
         remarks=tuple(account.remarks),
     )
-    made.recheck()
-    return made
+    certificate.recheck()
+    return certificate

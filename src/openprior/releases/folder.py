@@ -16,6 +16,7 @@ from openprior.errors import OpenPriorError, ReleaseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from openprior.privacy.events import Event
     from openprior.report import Reported
     from openprior.schema.base import Schema
 
@@ -134,6 +135,7 @@ def _read_rows(folder: Path, schema: "Schema") -> "pa.Table":
 def read(folder: Path) -> dict[str, Any]:
     """What `write` wrote, by name; a ReleaseError if anything is missing, altered or does not belong together."""
     from openprior.models.base import load_model
+    from openprior.privacy.unit import Unit
     from openprior.questions.workload import Workload
     from openprior.releases.certificate import Certificate
     from openprior.releases.measurements import Measurements
@@ -160,9 +162,11 @@ def read(folder: Path) -> dict[str, Any]:
             raise ReleaseError("its certificate, its schema and its model do not belong together")
         if tuple(synthetic.column_names) != schema.names:
             raise ReleaseError("its synthetic rows have other columns than its schema")
-        if certificate.rows_per_person != (schema.max_rows_per_person if schema.person_id else 1):
+        if certificate.unit != Unit.of(schema, certificate.relation):
             raise ReleaseError("its certificate and its schema disagree on the rows a person may have")
         certificate.recheck()
+        for event in certificate.events:
+            _check_event(event, schema)
         measurements.check(certificate.events)
     except OpenPriorError as error:
         raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
@@ -179,3 +183,18 @@ def read(folder: Path) -> dict[str, Any]:
         "measurements": measurements,
         "public": public,
     }
+
+
+def _check_event(event: "Event", schema: "Schema") -> None:
+    """Raise unless the schema has what an event speaks of: then its overlap of queries, too, is derived anew."""
+    from openprior.privacy.events import Noisy
+    from openprior.schema.layout import Layout
+
+    layout = Layout(schema.domain, schema.levels)
+    if event.part is not None:
+        for key, code in event.part.fixed.items():
+            if code >= layout.full_domain[key]:
+                raise ReleaseError(f"an event speaks of a part {key} = {code} that its schema does not have")
+        layout = layout.without(event.part.keys)
+    if isinstance(event, Noisy) and event.statistic.is_count:
+        event.statistic.fitted(layout)

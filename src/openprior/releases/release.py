@@ -12,24 +12,32 @@ import warnings
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, SourceError
-from openprior.releases.folder import appearing, fresh, sweep, write
+from openprior.methods.base import Mechanism, Progress
+from openprior.methods.tilt import Tilt
+from openprior.models.base import Model
+from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.ledger import Ledger
+from openprior.privacy.session import Purpose, Session, open_session
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals
+from openprior.releases.answers import labelled
+from openprior.releases.certificate import Certificate, certify
+from openprior.releases.folder import appearing, fresh, read, sweep, write
+from openprior.releases.measurements import Measurements
+from openprior.releases.view import View, view_of
+from openprior.schema.base import Schema
+from openprior.tables.decode import Decoder
+from openprior.tables.encode import encode_table
+from openprior.tables.source import open_source
+from openprior.tables.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from openprior.methods.base import Mechanism, Progress
-    from openprior.models.base import Model
-    from openprior.privacy.ledger import Ledger
-    from openprior.privacy.unit import Relation, Unit
-    from openprior.questions.workload import Workload, WorkloadPlan
-    from openprior.releases.certificate import Certificate
-    from openprior.releases.measurements import Measurements
-    from openprior.releases.view import View
-    from openprior.schema.base import Schema
-    from openprior.tables.encode import Table
 
 __all__ = ["Release", "open_release", "release"]
 
@@ -41,13 +49,15 @@ class Release:
         self,
         *,
         synthetic: "pa.Table",
-        model: "Model",
-        certificate: "Certificate",
-        schema: "Schema",
-        workload: "Workload",
-        measurements: "Measurements",
-        public: "View | None" = None,
+        model: Model,
+        certificate: Certificate,
+        schema: Schema,
+        workload: Workload,
+        measurements: Measurements,
+        public: View | None = None,
+        codes: Table | None = None,
     ) -> None:
+        self._codes = codes
         self.synthetic = synthetic
         """Synthetic rows with the original labels and types."""
         self.model = model
@@ -63,10 +73,15 @@ class Release:
         self.public = public
         """What the public table says beside them, if there was one."""
 
+    @property
+    def codes(self) -> Table:
+        """The synthetic rows as codes of the schema."""
+        if self._codes is None:
+            self._codes = encode_table(self.synthetic, self.schema)
+        return self._codes
+
     def answers(self, columns: Iterable[str]) -> "pa.Table":
         """The estimated counts of a marginal, a row a cell, with labels, and 95 % intervals where they can be had."""
-        from openprior.releases.answers import labelled
-
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
@@ -86,12 +101,12 @@ def release(
     private: Any,
     public: Any = None,
     *,
-    schema: "Schema | None" = None,
-    workload: "WorkloadPlan | Workload | None" = None,
+    schema: Schema | None = None,
+    workload: WorkloadPlan | Workload | None = None,
     epsilon: float,
     delta: float,
-    mechanism: "Mechanism | None" = None,
-    ledger: "str | Path | Ledger | None" = None,
+    mechanism: Mechanism | None = None,
+    ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
     seed: int | None = None,
     relation: str = "replace-one",
@@ -99,7 +114,7 @@ def release(
     format: str = "parquet",
     resume: bool = False,
     show_private: bool = False,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
@@ -114,18 +129,7 @@ def release(
     dataset           the private table's name in the ledger; its file's name if not given
     show_private      let error messages quote values of the private table
     """
-    from openprior.methods.tilt import Tilt
-    from openprior.privacy.curator import Curator
-    from openprior.privacy.run import Budget, budget_rho, open_run
-    from openprior.privacy.unit import Unit
-    from openprior.privacy.vault import Vault
-    from openprior.releases.certificate import certify
-    from openprior.releases.measurements import Measurements
-    from openprior.releases.view import view_of
-    from openprior.tables.encode import Encoder, encode_table
-    from openprior.tables.source import open_source
-
-    rho = budget_rho(epsilon, delta)
+    budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     if format not in ("parquet", "csv"):
         raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
     chosen: Mechanism = mechanism or Tilt()
@@ -142,43 +146,41 @@ def release(
 
     public_source = None if public is None else open_source(public)
     schema = _schema(schema, public_source)
-    # Unit turns the text into a Relation, or refuses it.
-    unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
-    source = open_source(private)
-    encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-
-    budget = Budget(
-        name=dataset or source.name,
+    purpose = Purpose(chosen.name, _options(chosen), {"workload": _digest(work)})
+    with open_session(
+        private,
+        schema,
+        purpose,
         epsilon=epsilon,
         delta=delta,
-        rho=rho,
-        details=_details(chosen, schema, work, unit, seed),
-    )
-    # A ledger in memory forgets its runs with the process, so without a file there is nothing to resume.
-    resumable = None if ledger is None else target
-    with open_run(ledger, budget, out=resumable, seed=seed, resume=resume) as (account, public_seed, noise):
-        if resumable is not None:
-            sweep(resumable)
-        vault = Vault(encoder, on_rows=partial(_check_rows, delta=delta) if unit.n_is_public else None)
-        curator = Curator(vault, unit=unit, noise=noise, account=account)
-        curator.announce(work.marginals)
-        if not unit.n_is_public:
+        relation=relation,
+        marginals=work.marginals,
+        on_rows=partial(_check_rows, delta=delta),
+        ledger=ledger,
+        dataset=dataset,
+        out=target,
+        resume=resume,
+        seed=seed,
+        show_private=show_private,
+    ) as session:
+        if target is not None and ledger is not None:
+            sweep(target)
+        if not session.unit.n_is_public:
             # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
-            curator.look_ahead()
-        made = _make(curator, chosen, public_table, public_source, schema, work, public_seed, progress)
+            session.curator.look_ahead()
+        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
         result = Release(
-            synthetic=made[1],
-            model=made[0],
-            certificate=certify(
-                account, unit, budget, schema.hash, chosen.name, _options(chosen), is_private=noise.is_private
-            ),
+            synthetic=synthetic,
+            model=model,
+            certificate=certify(session),
             schema=schema,
             workload=work,
-            measurements=Measurements.of(schema.full_domain, account.measurements),
-            public=None if public_table is None else view_of(public_table, made[1], schema),
+            measurements=Measurements(schema.full_domain, session.account.measurements),
+            public=None if public_table is None else view_of(public_table, codes, schema),
+            codes=codes,
         )
         if target is not None:
             with appearing(target) as draft:
@@ -188,17 +190,13 @@ def release(
 
 def open_release(path: str | Path) -> Release:
     """Open a release folder; needs no private data."""
-    from openprior.releases.folder import read
-
     return Release(**read(Path(path)))
 
 
 # Before the budget is touched.
 
 
-def _schema(schema: "Schema | None", public: Any) -> "Schema":
-    from openprior.schema.base import Schema
-
+def _schema(schema: Schema | None, public: Any) -> Schema:
     if schema is not None:
         return schema
     if public is None:
@@ -206,17 +204,14 @@ def _schema(schema: "Schema | None", public: Any) -> "Schema":
     return Schema.draft(public)
 
 
-def _workload(workload: Any, schema: "Schema") -> "Workload":
-    from openprior.counting.cells import Cells
-    from openprior.questions.workload import Workload, all_marginals
-
+def _workload(workload: Any, schema: Schema) -> Workload:
     plan: Any = all_marginals(3) if workload is None else workload
     work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
     Cells(schema.domain, work.marginals)
     return work
 
 
-def _check_public(mechanism: Any, public: "Table | None") -> None:
+def _check_public(mechanism: Any, public: Table | None) -> None:
     if mechanism.needs_public and public is None:
         raise OptionError(f"mechanism '{mechanism.name}' needs a public table; give one, or use 'mwem'")
     if public is not None and public.n < 2:
@@ -243,44 +238,27 @@ def _options(mechanism: Any) -> dict[str, Any]:
     return dataclasses.asdict(mechanism)
 
 
-def _details(
-    mechanism: Any, schema: "Schema", work: "Workload", unit: "Unit", seed: int | None
-) -> dict[str, object]:
-    """What a run is, beside its budget. To be resumed it must be the same again: above all, a run that drew seeded
-    noise must not end as a private one."""
-    wanted = json.dumps([work.marginals, work.weights]).encode()
-    return {
-        "mechanism": mechanism.name,
-        "options": _options(mechanism),
-        "schema": schema.hash,
-        "workload": hashlib.sha256(wanted).hexdigest(),
-        "relation": str(unit.relation),
-        "seed": seed,
-    }
+def _digest(work: Workload) -> str:
+    return hashlib.sha256(json.dumps([work.marginals, work.weights]).encode()).hexdigest()
 
 
 # Through the curator, and after it.
 
 
 def _make(
-    curator: Any,
-    mechanism: Any,
-    public: "Table | None",
+    session: Session,
+    mechanism: Mechanism,
+    public: Table | None,
     public_source: Any,
-    schema: "Schema",
-    work: "Workload",
-    public_seed: int,
-    progress: "Progress | None",
-) -> tuple["Model", "pa.Table"]:
-    import numpy as np
-
-    from openprior.tables.decode import Decoder
-
-    streams = np.random.SeedSequence([public_seed, 2]).spawn(2)
+    work: Workload,
+    progress: Progress | None,
+) -> tuple[Model, Table, "pa.Table"]:
+    """The model, and its rows as codes and as values."""
+    streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(curator, public, work, fit, progress or _quiet)
-    rows = model.sample(max(1, round(model.total)), draw)
-    return model, Decoder.fit(schema, public_source, rng=draw).decode(rows, draw)
+    model = mechanism.run(session.curator, public, work, fit, progress or _quiet)
+    codes = model.sample(max(1, round(model.total)), draw)
+    return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
 
 
 def _quiet(done: int, of: int, what: str) -> None:

@@ -18,8 +18,9 @@ from openprior.counting.local import count_table
 from openprior.errors import ReleaseError, SourceError
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
-from openprior.tables.encode import Encoder, Table, encode_table
+from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
+from openprior.tables.table import Table
 
 __all__ = ["View", "counted", "view_of"]
 
@@ -54,13 +55,12 @@ class View:
         return View(int(values["rows"]), shares, {tuple(m): float(d) for m, d in values["distances"]})
 
 
-def view_of(data: Any, synthetic: Any, schema: Schema, *, private: bool = False) -> View:
-    """The view of a table beside the released rows."""
+def view_of(data: Any, released: Table, schema: Schema, *, private: bool = False) -> View:
+    """The view of a table beside the released rows, given as codes."""
     names = schema.domain.attributes
     wanted: list[Marginal] = [(a,) for a in names]
     wanted += [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
     theirs, rows = counted(data, schema, wanted, private=private)
-    released = synthetic if isinstance(synthetic, Table) else encode_table(synthetic, schema)
     ours = count_table(released, wanted)
     distances = {m: float(np.abs(theirs[m] / rows - ours[m] / released.n).sum()) for m in wanted}
     return View(rows, {a: theirs[(a,)] / rows for a in names}, distances)

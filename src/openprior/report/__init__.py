@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from openprior.models.base import Model
     from openprior.releases.certificate import Certificate
+    from openprior.tables.table import Table
 
 __all__ = ["Reported", "render"]
 
@@ -32,6 +33,8 @@ class Reported(Protocol):
     def workload(self) -> Any: ...
     @property
     def synthetic(self) -> Any: ...
+    @property
+    def codes(self) -> "Table": ...
     @property
     def measurements(self) -> Any: ...
     @property

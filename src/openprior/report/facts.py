@@ -16,7 +16,6 @@ from openprior.report.origin import Coverage, Source, cover, sources_of
 from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
 from openprior.report.promise import Promise, promise_of
 from openprior.report.steps import Step, steps_of
-from openprior.tables.encode import encode_table
 
 if TYPE_CHECKING:
     from openprior.report import Reported
@@ -149,7 +148,7 @@ def _warnings(
 def _pictures(
     release: "Reported", public: View | None, truth: View | None, tables: Mapping[Marginal, list[Answer]]
 ) -> tuple[Picture, ...]:
-    rows = encode_table(release.synthetic, release.schema)
+    rows = release.codes
     counted = count_table(rows, [(a,) for a in release.schema.names])
     return tuple(
         picture_of(

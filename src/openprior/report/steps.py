@@ -1,13 +1,14 @@
 """The steps of a certificate in words: what each did, how noisy it was, what it cost and which columns it touched."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from openprior.privacy.calibrate import pure_epsilon
+from openprior.privacy.events import Event, Laplace, Noisy, Part, Selection
+from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.releases.certificate import Certificate
-from openprior.report.words import count, names, plain
+from openprior.report.words import count, plain
 from openprior.schema.base import Schema
 
 __all__ = ["GROUPS", "Step", "steps_of", "whole"]
@@ -23,16 +24,6 @@ GROUPS = {
     "score": "Measuring an error",
 }
 """What a step can be; the keys also name its colour."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Which part of a partition a step saw."""
-
-    keys: tuple[str, ...]
-    codes: tuple[int, ...]
-    of: int
-    """How many parts there are."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +46,8 @@ class Step:
     cells: frozenset[str] | None
     """The columns of which it counted all combinations; None if it counted something else."""
     part: Part | None
+    parts: int
+    """How many parts the partition has."""
 
 
 def steps_of(certificate: Certificate, schema: Schema) -> tuple[Step, ...]:
@@ -66,90 +59,75 @@ def steps_of(certificate: Certificate, schema: Schema) -> tuple[Step, ...]:
     )
 
 
-def _step(number: int, event: Mapping[str, Any], schema: Schema, pure: bool, limit: float) -> Step:
-    kind, rho = str(event["kind"]), float(event["rho"])
-    cost = float(event.get("charged", pure_epsilon(rho) if pure else rho))
-    marginal = tuple(str(a) for a in event.get("marginal") or ())
-    part = event.get("part")
-    keys = tuple(str(k) for k in part["keys"]) if part else ()
-    group = _group(kind, event, marginal)
-    counted = group in ("one", "two", "more", "cells", "sums")
-    everything = event.get("cell") is None and str(event.get("queries") or "marginal(").startswith(
-        ("marginal(", "prefixes(")
-    )
-    involved = {*marginal, *keys} if counted else set()
-    sigma = _sigma(event) if counted or group == "total" else None
+def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -> Step:
+    own = pure_epsilon(event.rho) if pure else event.rho
+    cost = own if event.charged is None else event.charged
+    statistic = event.statistic if isinstance(event, Noisy) else None
+    counts_rows = statistic is not None and statistic.is_count
+    sigma = event.standard_deviation if isinstance(event, Noisy) and counts_rows else None
+    columns = statistic.marginal if statistic is not None and counts_rows else ()
+    involved = {*columns, *(() if event.part is None else event.part.keys)} if columns else set()
     return Step(
         number=number,
-        group=group,
-        kind=kind,
-        what=_what(group, event, marginal) + _where(part, schema),
+        group=_group(statistic),
+        kind=event.kind,
+        what=_what(event) + _where(event.part, schema),
         sigma=sigma,
         noise=_noise(event, sigma),
         cost=cost,
         share=cost / limit if limit else 0.0,
         columns=frozenset(schema.levels[a].column if a in schema.levels else a for a in involved),
-        cells=frozenset(a for a in involved if a not in schema.levels) if counted and everything else None,
-        part=_part(part, schema),
+        cells=frozenset(a for a in involved if a not in schema.levels) if _tells_all(statistic) else None,
+        part=event.part,
+        parts=1 if event.part is None else math.prod(schema.full_domain[k] for k in event.part.keys),
     )
 
 
-def _group(kind: str, event: Mapping[str, Any], marginal: tuple[str, ...]) -> str:
-    if kind in ("exponential", "permute-and-flip"):
-        return "choice"
-    if kind not in ("gaussian", "laplace"):
-        return "score"
-    if not marginal:
-        return "total"
-    if event.get("cell") is not None:
-        return "cells"
-    if event.get("queries"):
-        return "sums"
-    return {1: "one", 2: "two"}.get(len(marginal), "more")
+def _group(statistic: Statistic | None) -> str:
+    match statistic:
+        case None:
+            return "choice"
+        case Counts():
+            return {1: "one", 2: "two"}.get(len(statistic.marginal), "more")
+        case CellCount():
+            return "cells"
+        case QueryAnswers():
+            return "sums"
+        case Total():
+            return "total"
+        case _:
+            return "score"
 
 
-def _sigma(event: Mapping[str, Any]) -> float | None:
-    if "sigma" in event:
-        return float(event["sigma"])
-    return float(event["scale"]) * math.sqrt(2) if "scale" in event else None
+def _tells_all(statistic: Statistic | None) -> bool:
+    """Whether the count of every combination of its columns follows from it."""
+    if isinstance(statistic, QueryAnswers):
+        return statistic.text.startswith(("marginal(", "prefixes("))
+    return isinstance(statistic, Counts)
 
 
-def _what(group: str, event: Mapping[str, Any], marginal: tuple[str, ...]) -> str:
-    if group == "choice":
-        draws, of = int(event.get("draws", 1)), count(int(event.get("candidates", 0)))
-        return f"{draws} of {of} candidates"
-    if group == "score":
-        return str(event["kind"]).rpartition(" ")[0]
-    if group == "total":
-        return "all rows"
-    if group == "cells":
-        return f"{names(marginal)}, cell {event['cell']}"
-    return str(event["queries"]) if group == "sums" else names(marginal)
+def _what(event: Event) -> str:
+    if isinstance(event, Selection):
+        return f"{event.draws} of {count(event.candidates.count)} candidates"
+    return event.statistic.words if isinstance(event, Noisy) else event.kind
 
 
-def _part(part: Any, schema: Schema) -> Part | None:
-    if not part:
-        return None
-    keys = tuple(str(k) for k in part["keys"])
-    of = math.prod(schema.full_domain[k] for k in keys)
-    return Part(keys, tuple(int(c) for c in part["codes"]), of)
-
-
-def _where(part: Any, schema: Schema) -> str:
+def _where(part: Part | None, schema: Schema) -> str:
     """Which part of a partition, by its labels."""
-    if not part:
+    if part is None:
         return ""
-    told = []
-    for key, code in zip(part["keys"], part["codes"], strict=True):
-        labels = schema.levels[key].labels if key in schema.levels else schema[key].labels
-        told.append(f"{key} = {labels[int(code)]}")
-    return f" where {', '.join(told)}"
+    labels = {
+        key: schema.levels[key].labels if key in schema.levels else schema[key].labels for key in part.keys
+    }
+    return " where " + ", ".join(f"{key} = {labels[key][code]}" for key, code in part.fixed.items())
 
 
-def _noise(event: Mapping[str, Any], sigma: float | None) -> str:
+def _noise(event: Event, sigma: float | None) -> str:
     if sigma is not None:
         return f"σ = {count(sigma)} rows"
-    return f"ε = {plain(float(event['epsilon']))}" if "epsilon" in event else "noise"
+    if isinstance(event, Selection):
+        return f"ε = {plain(event.epsilon)}"
+    return f"ε = {plain(pure_epsilon(event.rho))}" if isinstance(event, Laplace) else "noise"
 
 
 def whole(steps: Iterable[Step]) -> set[frozenset[str]]:
@@ -164,6 +142,6 @@ def whole(steps: Iterable[Step]) -> set[frozenset[str]]:
             continue
         seen = parts.setdefault((step.cells, step.columns, step.part.keys), set())
         seen.add(step.part.codes)
-        if len(seen) == step.part.of:
+        if len(seen) == step.parts:
             found.add(step.cells)
     return found

@@ -82,7 +82,7 @@ class SparkSource:
 
     def engine(self) -> Engine:
         """Executors count it."""
-        from openprior.spark.executors import SparkEngine
+        from openprior.spark.counter import SparkEngine
 
         return SparkEngine(self)
 
@@ -124,7 +124,7 @@ class SparkFiles:
 
     def engine(self) -> Engine:
         """Executors count it."""
-        from openprior.spark.executors import SparkEngine
+        from openprior.spark.counter import SparkEngine
 
         return SparkEngine(self)
 

@@ -53,10 +53,10 @@ def codes_at(curator: Curator, keys: Marginal, codes: dict[str, Ints]) -> tuple[
     number = np.zeros(len(next(iter(codes.values()))), np.int64)
     size = 1
     for key in keys:
-        level = curator.levels.get(key)
+        level = curator.layout.levels.get(key)
         own = codes[key] if level is None else level.codes[codes[level.column]]
-        number = number * curator.full_domain[key] + own
-        size *= curator.full_domain[key]
+        number = number * curator.layout.full_domain[key] + own
+        size *= curator.layout.full_domain[key]
     return number, size
 
 
@@ -99,7 +99,7 @@ def group_priors(
                 borrowed = table.take(places[above].take(int(wanted[above][i]), rng, 1000))
             seed = np.random.SeedSequence(int(rng.integers(1 << 63)))
             tasks[place] = _Task(table.take(rows), borrowed, seed)
-    made = dict(zip(tasks, curator.each(_prior, list(tasks.values())), strict=True))
+    made = dict(zip(tasks, curator.executor.each(_prior, list(tasks.values())), strict=True))
     return [GroupPrior(*made[place], public=mine.count(at_home[i])) for i, place in enumerate(used)]
 
 
@@ -107,7 +107,11 @@ def _wider(curator: Curator, levels: Sequence[Marginal]) -> list[Marginal]:
     """Where to look for a group's public rows: all its keys, fewer of them as long as the level above is decided by
     these, the levels above, then any of its keys, at last everywhere."""
     keys = levels[-1]
-    bases = {curator.levels[a].column if a in curator.levels else a for level in levels[:-1] for a in level}
+    bases = {
+        curator.layout.levels[a].column if a in curator.layout.levels else a
+        for level in levels[:-1]
+        for a in level
+    }
     fewer = [c for k in range(len(keys), 0, -1) for c in itertools.combinations(keys, k)]
     first = [c for c in fewer if bases and bases <= set(c)]
     return list(dict.fromkeys([keys, *first, *(m for m in levels[-2::-1] if m), *fewer, ()]))

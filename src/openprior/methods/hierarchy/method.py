@@ -30,6 +30,7 @@ from openprior.models.grouped import Group, GroupedModel
 from openprior.models.relative_entropy import Partial, ide
 from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
 from openprior.privacy.curator import Curator
+from openprior.privacy.statistics import Counts, Total
 from openprior.questions.workload import Marginal, Workload, canonical
 from openprior.tables.encode import Table
 
@@ -128,7 +129,7 @@ class Hierarchy:
             for level in range(len(tree.levels))
         ]
         curator.announce(
-            canonical((*keys, *m), curator.full_domain)
+            canonical((*keys, *m), curator.layout.full_domain)
             for keys, wanted in zip(tree.levels, chosen, strict=True)
             for m in (*wanted, ())
             if (*keys, *m)
@@ -144,7 +145,8 @@ class Hierarchy:
                     curator, tree, priors, weights, totals, asked, next(shares), rng, progress
                 )
             measured = [
-                curator.measure((*tree.levels[level], *m), next(shares), noise=self.noise) for m in wanted
+                curator.measure(Counts((*tree.levels[level], *m)), next(shares), noise=self.noise)
+                for m in wanted
             ]
             values = [by_group(x, tree, level, m) for x, m in zip(measured, wanted, strict=True)]
             sigmas = [x.sigma for x in measured]
@@ -221,11 +223,11 @@ class Hierarchy:
         """The number of rows of each group of a level, and the standard deviation of its noise."""
         keys = tree.levels[level]
         if keys:
-            found = curator.measure(keys, next(shares), noise=self.noise)
+            found = curator.measure(Counts(keys), next(shares), noise=self.noise)
             return by_group(found, tree, level, ())[:, 0], found.sigma
         if curator.unit.n_is_public:
             return np.array([float(curator.n)]), 0.0
-        found = curator.measure_total(next(shares), noise=self.noise)
+        found = curator.measure(Total(), next(shares), noise=self.noise)
         return found.values, found.sigma
 
     def _bend(
@@ -266,7 +268,7 @@ class Hierarchy:
             for g, ((rows, w, _), total) in enumerate(zip(unions, totals, strict=True))
         ]
         bent = list(weights)
-        found = curator.each(_bend_group, tasks)
+        found = curator.executor.each(_bend_group, tasks)
         if self.updater == "ide":
             converged = sum(done for _, done in found)
             where = " × ".join(tree.levels[level]) or "all rows"

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from openprior.errors import OptionError
 from openprior.methods.base import check
 from openprior.methods.hierarchy.group_priors import GroupPrior, codes_at
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, canonical
 from openprior.tables.encode import Table
 from openprior.tables.table import join
@@ -29,7 +30,7 @@ class Tree:
     """The levels, and which of each level's groups every leaf (a combination of the last level's keys) lies in."""
 
     def __init__(self, curator: Curator, wanted: tuple[tuple[str, ...], ...]) -> None:
-        domain = curator.full_domain
+        domain = curator.layout.full_domain
         self.levels: list[Marginal] = [
             canonical(level, domain) if level else () for level in wanted or _declared(curator)
         ]
@@ -41,7 +42,7 @@ class Tree:
                 )
         for level in self.levels[:-1]:
             for key in level:
-                base = curator.levels[key].column if key in curator.levels else key
+                base = curator.layout.levels[key].column if key in curator.layout.levels else key
                 if base not in self.keys:
                     raise OptionError(
                         f"'{key}' is not decided by the last level ({', '.join(self.keys)}); add '{base}'"
@@ -104,7 +105,7 @@ def _members(numbers: Ints, size: int) -> list[Ints]:
 def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:
     """The levels of the schema's longest hierarchy, coarsest first; the whole table as one group if there is none."""
     chains: dict[str, list[str]] = {}
-    for name, level in curator.levels.items():
+    for name, level in curator.layout.levels.items():
         chains.setdefault(level.column, []).append(name)
     if not chains:
         return ((),)

@@ -15,7 +15,7 @@ from openprior.models.graphical.estimation import Estimator, Observation
 from openprior.models.graphical.junction import Structure, megabytes
 from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.calibrate import gaussian_sigma_squared
-from openprior.privacy.curator import Measurement
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain

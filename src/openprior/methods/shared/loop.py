@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 
 from openprior.methods.base import Progress
 from openprior.methods.shared.schedule import Share
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import Scores
+from openprior.privacy.statistics import CellCount, Counts
 from openprior.questions.workload import Marginal
 
 __all__ = ["select_measure_fit"]
@@ -28,7 +30,7 @@ def select_measure_fit(
         chosen = curator.select(propose(share), share.select, how=selection)
         marginal, cell = locate(chosen)
         if cell is None:
-            fit(curator.measure(marginal, share.measure, noise=noise))
+            fit(curator.measure(Counts(marginal), share.measure, noise=noise))
         else:
-            fit(curator.measure_cell(marginal, cell, share.measure, noise=noise))
+            fit(curator.measure(CellCount(marginal, cell), share.measure, noise=noise))
         progress(round(100 * (1 - curator.remaining / curator.rho)), 100, "budget spent")

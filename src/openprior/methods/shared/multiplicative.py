@@ -16,7 +16,8 @@ from openprior.methods.base import Progress
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Even, Schedule, Share
 from openprior.models.support import MultiplicativeWeights
-from openprior.privacy.curator import Curator, Measurement
+from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores
 from openprior.questions.workload import Marginal
 

@@ -13,12 +13,10 @@ rows, which is what every sensitivity assumes.
 Executors only count and post-process. All noise is drawn on the driver, by the curator.
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
@@ -26,7 +24,8 @@ from openprior.counting.local import MANY, Tally
 from openprior.counting.passes import Plan
 from openprior.errors import SourceError
 from openprior.spark import tasks
-from openprior.spark.cluster import explain, items_frame, large_batches, map_arrow, most_tasks, spark_errors
+from openprior.spark.by_group import SparkExecutor
+from openprior.spark.cluster import explain, large_batches, map_arrow, most_tasks, spark_errors
 from openprior.spark.packing import spans
 from openprior.spark.reading import Rows, SparkFiles, SparkSource
 from openprior.tables.encode import Encoder
@@ -50,6 +49,7 @@ class SparkEngine:
 
     def __init__(self, source: SparkSource | SparkFiles) -> None:
         self._source = source
+        self.executor = SparkExecutor(source.session)
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
         """The flat counts of all cells over the encoder's source, at most Δ rows a person, and the number of rows."""
@@ -83,31 +83,6 @@ class SparkEngine:
         flat = vectors.flat()
         tally.tables = flat[1 : 1 + len(tally.tables)]
         return tally.counts(), int(flat[0])
-
-    def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """The function's value for each item, in order, worked out by the executors."""
-        from pyspark import cloudpickle
-
-        packed = [cloudpickle.dumps(item) for item in items]
-        if not packed:
-            return []
-        session = self._source.session
-        problem = ""
-        try:
-            frame = items_frame(session, packed, most_tasks(session))
-            step = partial(_apply, cloudpickle.dumps(function))
-            found = map_arrow(frame, step, "index long, value binary").collect()
-        except spark_errors() as error:
-            problem = explain(error)
-        if problem:
-            raise SourceError(problem)
-        values = []
-        for _, value in sorted(found):
-            is_error, result = cloudpickle.loads(bytes(value))
-            if is_error:
-                raise result
-            values.append(result)
-        return values
 
 
 def _job(encoder: Encoder, rows: Rows, plan: Plan, lanes: int) -> tasks.Job:
@@ -151,19 +126,3 @@ def _added(partials: Any, cells: int, widths: list[int]) -> Any:
         if after:
             partials = map_arrow(gathered, partial(tasks.add, cells, after), tasks.PARTIAL)
     return map_arrow(gathered, partial(tasks.add_last, cells), tasks.PACKED)
-
-
-def _apply(function: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On an executor: the function's values, or what it raised."""
-    from pyspark import cloudpickle
-
-    work = cloudpickle.loads(function)
-    for batch in batches:
-        for index, item in zip(batch.column("index"), batch.column("item"), strict=True):
-            try:
-                value = cloudpickle.dumps((False, work(cloudpickle.loads(item.as_py()))))
-            except Exception as error:  # noqa: BLE001  (raised again on the driver)
-                value = cloudpickle.dumps((True, error))
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([index.as_py()]), pa.array([value])], names=["index", "value"]
-            )

@@ -1,0 +1,168 @@
+"""One session with a private table: from the source to the curator.
+
+Everything that looks at a private table goes through here, a release as well as a small question: the source is opened,
+the unit derived, the schema checked, and the budget reserved (run.py) before a private row is read. What can be refused
+is refused before that.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openprior.errors import LedgerError, OptionError, SourceError
+from openprior.privacy.account import Account
+from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.curator import Curator
+from openprior.privacy.ledger import Ledger
+from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
+from openprior.privacy.run import Budget, open_run
+from openprior.privacy.unit import Unit
+from openprior.privacy.vault import Vault
+from openprior.questions.workload import Marginal
+from openprior.schema.base import Schema
+from openprior.tables.encode import Encoder
+from openprior.tables.source import open_source
+
+__all__ = ["Purpose", "Session", "open_question", "open_session"]
+
+RowCheck = Callable[[int], None]
+"""Told the number of rows, where it is public, before anything is charged; may refuse the table by raising."""
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a session is for: a mechanism or a question by name, its options, and what else tells two runs apart."""
+
+    name: str
+    options: Mapping[str, Any]
+    more: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """An open session: the curator to ask, and all that a certificate has to say."""
+
+    curator: Curator
+    unit: Unit
+    schema: Schema
+    purpose: Purpose
+    budget: Budget
+    account: Account
+    is_private: bool
+    """Whether the noise is secure."""
+    public_seed: int
+    """Of all randomness that touches no private data."""
+
+
+@contextlib.contextmanager
+def open_session(
+    private: Any,
+    schema: Schema,
+    purpose: Purpose,
+    *,
+    epsilon: float,
+    delta: float,
+    relation: str = "replace-one",
+    marginals: Iterable[Marginal] = (),
+    on_rows: RowCheck | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    show_private: bool = False,
+) -> Iterator[Session]:
+    """Reserve (ε, δ) for the table and open a curator on it; give back what was not spent.
+
+    `marginals` are counted in the first pass. With `out`, a broken run keeps its journal beside that folder and can be
+    resumed; a ledger in memory forgets its runs with the process, so there is nothing to resume then.
+    """
+    rho = budget_rho(epsilon, delta)
+    unit = Unit.of(schema, relation)
+    source = open_source(private)
+    encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
+    if seed is not None and seed < 0:
+        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
+    noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
+    # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
+    details = {
+        "mechanism": purpose.name,
+        "options": dict(purpose.options),
+        "schema": schema.hash,
+        **purpose.more,
+        "relation": str(unit.relation),
+        "seed": seed,
+    }
+    budget = Budget(dataset or source.name, epsilon, delta, rho, details)
+    with open_run(ledger, budget, out=out if ledger is not None else None, seed=seed, resume=resume) as (
+        account,
+        public_seed,
+    ):
+        vault = Vault(encoder, on_rows=on_rows if unit.n_is_public else None)
+        curator = Curator(vault, unit=unit, noise=noise, account=account)
+        curator.announce(marginals)
+        yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
+
+
+@contextlib.contextmanager
+def open_question(
+    private: Any,
+    schema: Schema,
+    purpose: Purpose,
+    *,
+    epsilon: float,
+    delta: float,
+    marginals: Iterable[Marginal],
+    relation: str = "replace-one",
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    seed: int | None = None,
+) -> Iterator[Session]:
+    """A session for a small question, apart from a release.
+
+    The table is read before anything is charged, so that one that does not fit its schema costs nothing. With a ledger,
+    the dataset must have a budget there: that of a small question must not become the budget of the release to come.
+    """
+    source = open_source(private)
+    book = _book_with(ledger, dataset or source.name)
+    with open_session(
+        source,
+        schema,
+        purpose,
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+        marginals=marginals,
+        on_rows=_refuse_empty,
+        ledger=book,
+        dataset=dataset,
+        seed=seed,
+    ) as session:
+        session.curator.look_ahead()
+        yield session
+
+
+def _book_with(ledger: Ledger | str | Path | None, dataset: str) -> Ledger | None:
+    """The ledger, which must be there and know the dataset; a path that is mistyped must not become a new ledger."""
+    if ledger is None:
+        return None
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    if not book.exists:
+        raise LedgerError(
+            f"there is no ledger {book.name}; check the name, or make one with 'openprior ledger budget'"
+        )
+    if dataset not in {d.name for d in book.datasets()}:
+        raise LedgerError(
+            f"dataset '{dataset}' has no budget in this ledger yet; set one for all that is to come with "
+            f"'openprior ledger budget FILE {dataset} --epsilon … --delta …', or name another with --dataset"
+        )
+    return book
+
+
+def _refuse_empty(n: int) -> None:
+    if n == 0:
+        raise SourceError("the private table is empty; there is nothing to ask of it")
