@@ -15,7 +15,8 @@ from pyarrow import parquet
 
 from benchmarks.data import ADULT_SIZES, jam_pair, made_up
 from openprior.counting.cells import Cells
-from openprior.counting.local import count_batches, count_table, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_batches, count_table
 from openprior.questions.workload import all_marginals
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder, Table, encode_table

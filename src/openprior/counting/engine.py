@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.counting.local import count_batches, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_batches
 from openprior.tables.encode import Encoder
 from openprior.tables.source import Source
 

@@ -15,7 +15,7 @@ from openprior.counting.local import count_table
 from openprior.errors import OptionError
 from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.ledger import Ledger
-from openprior.questions.workload import Workload, all_marginals
+from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.inquiry import inquire
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
@@ -63,8 +63,7 @@ def best_mixture_error(
     """
     public_source, source = open_source(public), open_source(private)
     schema = schema or Schema.draft(public_source)
-    plan: Any = all_marginals(2) if workload is None else workload
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()
     if epsilon is None and delta is None:
         return _exact(encode_table(source, schema, private=True), rows, work, max_seconds)

@@ -31,9 +31,9 @@ from openprior.guidance.bounds import (
 )
 from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
-from openprior.privacy.calibrate import gaussian_sigma_squared, pure_rho, rho_from_epsilon_delta
+from openprior.privacy.calibrate import budget_rho, gaussian_sigma_squared
 from openprior.privacy.unit import Relation, Unit
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
 
 __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theory", "plan"]
@@ -176,8 +176,7 @@ def plan(
         if count is not None and (not isinstance(count, int) or count < 2):
             raise OptionError(f"{name} ({count}) must be a whole number of at least 2")
     unit = Unit(cast("Relation", relation), schema.max_rows_per_person if schema.person_id else 1)
-    asked: Any = all_marginals(3) if workload is None else workload
-    work: Workload = (asked if hasattr(asked, "on") else Workload(asked)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(3))
     budget = _Budget(unit, n, epsilon, delta)
     budgets = [budget if step == 1 else _Budget(unit, n, epsilon * step, delta) for step in _STEPS]
     sizes = {m: schema.domain.size(m) for m in work.marginals}
@@ -225,7 +224,7 @@ class _Budget:
 
     def __init__(self, unit: Unit, n: int, epsilon: float, delta: float) -> None:
         self.unit, self.n, self.epsilon, self.pure = unit, n, epsilon, delta == 0
-        self.rho = pure_rho(epsilon) if self.pure else rho_from_epsilon_delta(epsilon, delta)
+        self.rho = budget_rho(epsilon, delta)
         self.measuring = 1.0 if self.pure else _MEASURING
         """Share that pays for measuring, where marginals are selected; pure methods select on public data."""
 

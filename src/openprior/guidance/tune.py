@@ -15,14 +15,15 @@ from contextlib import closing
 from typing import Any
 
 from openprior.counting.cells import Cells
+from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
-from openprior.guidance.workers import available_cores, run_all
+from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
-from openprior.privacy.calibrate import pure_rho, rho_from_epsilon_delta
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals
+from openprior.privacy.calibrate import budget_rho
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
 from openprior.tables.source import open_source
 
@@ -61,18 +62,16 @@ def tune(
     workers    processes; a core each, up to eight, if not given. The results do not depend on it.
     progress   called as progress(done, of, what) when a run has ended
     """
-    pure = delta == 0
-    _ = pure_rho(epsilon) if pure else rho_from_epsilon_delta(epsilon, delta)  # refuses what is none
+    budget_rho(epsilon, delta)  # refuses what is no budget
     if of not in ("synthetic", "answers"):
         raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
         if count is not None and (not isinstance(count, int) or count < least):
             raise OptionError(f"{name} ({count}) must be a whole number of at least {least}")
-    settings = checked_grid(grid, pure=pure)
+    settings = checked_grid(grid, pure=delta == 0)
     newer = open_source(public)
     schema = schema or Schema.draft(newer)
-    plan: Any = all_marginals(3) if workload is None else workload
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(
         newer=public_rows(newer, schema, "public", 4 if past is None else 2),

@@ -16,6 +16,7 @@ import math
 from openprior.errors import OptionError
 
 __all__ = [
+    "budget_rho",
     "check_epsilon_delta",
     "delta_from_rho",
     "epsilon_from_rho",
@@ -86,6 +87,18 @@ def pure_rho(epsilon: float) -> float:
     if not 1e-9 < epsilon < 1e6:
         raise OptionError(f"epsilon ({epsilon}) must be a positive number; 1.0 is a common choice")
     return epsilon**2 / 2 * (1 + 2**-30)
+
+
+def budget_rho(epsilon: float, delta: float) -> float:
+    """The budget in ρ; refuses what doubles cannot convert there and back."""
+    if delta == 0:
+        return pure_rho(epsilon)
+    rho = rho_from_epsilon_delta(epsilon, delta)
+    if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
+        raise OptionError(
+            f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
+        )
+    return rho
 
 
 def epsilon_from_rho(rho: float, delta: float) -> float:

@@ -16,12 +16,11 @@ import numpy as np
 
 from openprior.errors import LedgerError, OpenPriorError, OptionError, ReleaseError
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import epsilon_from_rho, pure_rho, rho_from_epsilon_delta
 from openprior.privacy.journal import Journal, NoJournal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
 
-__all__ = ["Budget", "budget_rho", "open_run"]
+__all__ = ["Budget", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,6 @@ class Budget:
     delta: float
     rho: float
     details: Mapping[str, object]
-
-
-def budget_rho(epsilon: float, delta: float) -> float:
-    """The budget in ρ; refuses what doubles cannot convert there and back."""
-    if delta == 0:
-        return pure_rho(epsilon)
-    rho = rho_from_epsilon_delta(epsilon, delta)
-    if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
-        raise OptionError(
-            f"epsilon ({epsilon:g}) with delta ({delta:g}) is too small to reckon with; raise them"
-        )
-    return rho
 
 
 @contextlib.contextmanager

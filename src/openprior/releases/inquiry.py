@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from openprior.errors import LedgerError, SourceError
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.run import Budget, budget_rho, open_run
+from openprior.privacy.run import Budget, open_run
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.questions.workload import Marginal

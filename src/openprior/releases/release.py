@@ -115,8 +115,9 @@ def release(
     show_private      let error messages quote values of the private table
     """
     from openprior.methods.tilt import Tilt
+    from openprior.privacy.calibrate import budget_rho
     from openprior.privacy.curator import Curator
-    from openprior.privacy.run import Budget, budget_rho, open_run
+    from openprior.privacy.run import Budget, open_run
     from openprior.privacy.unit import Unit
     from openprior.privacy.vault import Vault
     from openprior.releases.certificate import certify
