@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 import openprior as op
 from openprior.command_line.main import app
 from openprior.methods.base import role_of_public
-from openprior.schema.base import KINDS
 from openprior.schema.bins import Datetime
 from openprior.schema.columns import Labelled
+from openprior.schema.document import KINDS
 from openprior.tables.simulate import demo_surveys
 
 ROOT = Path(__file__).parents[2]
