@@ -62,7 +62,7 @@ class Cells:
         return self.marginals[i], int(cell - self.offsets[i])
 
     def split(self, flat: NDArray[T]) -> dict[Marginal, NDArray[T]]:
-        """Views of a flat vector, one a marginal."""
+        """Views of a flat vector, one per marginal."""
         return {m: flat[self.offsets[i] : self.offsets[i + 1]] for i, m in enumerate(self.marginals)}
 
 

@@ -27,7 +27,7 @@ class Engine(Protocol):
     """Who counts, and who runs what can be run apart."""
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
-        """The flat counts of all cells over the encoder's source, at most Δ rows a person, and the number of rows."""
+        """The flat counts of all cells over the encoder's source, at most Δ rows per person, and the number of rows."""
         ...
 
     def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:

@@ -119,7 +119,7 @@ def _distribute(b: Bundle, scratch: NDArray[Any], out: NDArray[Any]) -> None:
 class RowCounter:
     """Weighted counts of one table's rows, again and again: fused once, counted with every core.
 
-    Memory: the fused codes (a byte or two a row and group) and one bundle's tables a thread; nothing of size
+    Memory: the fused codes (a byte or two per row and group) and one bundle's tables per thread; nothing of size
     rows × marginals is stored.
     """
 
