@@ -72,7 +72,7 @@ class Experiment:
         mine, prior = self.tables(seed)
         held = encode_table(mine, self.schema, private=True).n
         begin = time.perf_counter()
-        made = release(
+        released = release(
             mine,
             prior,
             schema=self.schema,
@@ -83,8 +83,8 @@ class Experiment:
             seed=seed,
         )
         seconds = time.perf_counter() - begin
-        found = evaluate(made, mine, workload=self.workload, of=self.of)
-        return Run(found.workload_error, found.max_error, seconds)
+        errors = evaluate(released, mine, workload=self.workload, of=self.of)
+        return Run(errors.workload_error, errors.max_error, seconds)
 
     def _owners(self) -> Any:
         """Whose each row is, as numbers: rows of one person stay together."""

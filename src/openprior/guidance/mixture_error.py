@@ -92,7 +92,7 @@ def best_mixture_error(
 def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:
     position = {a: i for i, a in enumerate(truth.domain.attributes)}
     counts = count_table(truth, work.marginals)
-    found = best_mixture(
+    best = best_mixture(
         rows.columns,
         truth.domain.shape,
         [tuple(position[a] for a in m) for m in work.marginals],
@@ -100,4 +100,4 @@ def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> Mixture
         tolerance=1e-6,
         max_seconds=max_seconds,
     )
-    return MixtureError(found.error, found.lower, 0.0, False)
+    return MixtureError(best.error, best.lower, 0.0, False)
