@@ -29,6 +29,7 @@ README = ROOT / "README.md"
 PAGES = [
     README,
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
