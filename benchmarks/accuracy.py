@@ -46,11 +46,11 @@ PAIRS = (
 RESULTS = Path(__file__).parent / "results" / "accuracy.md"
 HEADER = f"""# Workload error on real pairs
 
-Mean L1 error a marginal ± standard error over the seeds; δ = {DELTA:g}; replace-one. *Model*: the model's answers; \
+Mean L1 error per marginal ± standard error over the seeds; δ = {DELTA:g}; replace-one. *Model*: the model's answers; \
 *rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`. Seconds are of whatever \
 else the machine was doing, too.
 
-| pair | method | ε | model | rows | max | seconds a run | seeds |
+| pair | method | ε | model | rows | max | seconds per run | seeds |
 |---|---|---|---|---|---|---|---|
 """
 Key = tuple[str, str, str]

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import jam_pair
-from openprior.counting.local import count_table, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_table
 from openprior.evaluation.metrics import errors_of
 from openprior.methods.aim import Aim
 from openprior.methods.jam import JamPgm
@@ -32,7 +33,7 @@ from openprior.questions.workload import all_marginals
 from openprior.tables.encode import Table, encode_table
 
 STAGES = {
-    "fit": ("estimate.py", "fit"),
+    "fit": ("estimation.py", "fit"),
     "answers": ("growing.py", "answers"),
     "sizes": ("growing.py", "candidates"),
     "select": ("curator.py", "select"),

@@ -28,7 +28,7 @@ METHODS: dict[str, tuple[Any, int]] = {
     "tilt": (op.Tilt(), 3),
     "mst": (op.Mst(), 3),
     "aim": (op.Aim(), 3),
-    "pmw-pub": (op.PmwPub(), 20),  # it measures single cells, few a run
+    "pmw-pub": (op.PmwPub(), 20),  # it measures single cells, few per run
 }
 DELTA = 1e-9
 HEADER = """# Coverage of 95 % intervals

@@ -3,7 +3,7 @@
 `python -m benchmarks.mbi_loops jam|aim` prints one line of JSON; progress goes to stderr. The library does what it is
 there for: model sizes, mirror descent (started warm), clique marginals, synthetic rows. For marginals that no clique
 holds there are two ways, both exact. `--answers library` is its own `bulk_variable_elimination`: it compiles one XLA
-program a marginal and round, a second each, and there are hundreds. `--answers tree`, the default, because the peer
+program per marginal and round, a second each, and there are hundreds. `--answers tree`, the default, because the peer
 shall be as fast as it can be, joins the library's clique marginals along its junction tree in numpy: milliseconds.
 Noise is numpy's: this is a benchmark, not a release.
 """

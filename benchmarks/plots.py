@@ -1,6 +1,6 @@
 """`python -m benchmarks.plots`: the pictures of the documentation, as SVG written by hand.
 
-`accuracy` draws the table of benchmarks/accuracy.py: a panel a pair, the error of the synthetic rows over ε.
+`accuracy` draws the table of benchmarks/accuracy.py: one panel per pair, the error of the synthetic rows over ε.
 `tilt` draws how Tilt weighs a measurement against its prior; the curves come from the functions that the model uses.
 Colours are Okabe and Ito's; markers and dashes differ too. The background is white, so both read on a dark page.
 """
@@ -260,7 +260,7 @@ def legend(methods: list[str], left: float, y: float) -> list[str]:
 
 
 def accuracy(table: Path) -> str:
-    """A panel a pair. The ADULT panels share their axis, because their private table is the same."""
+    """One panel per pair. The ADULT panels share their axis, because their private table is the same."""
     found = read(table)
     groups: dict[str, list[float]] = {}
     for pair, lines in found.items():
@@ -277,7 +277,7 @@ def accuracy(table: Path) -> str:
         y = top + row * CELL[1] + 40 + PLOT[1] / 2
         turn = f"rotate(-90 18 {y:g})"
         parts.append(text(18, y, "error of the synthetic rows", text_anchor="middle", transform=turn))
-    label = "Error of the synthetic rows over ε, a panel a pair of tables, a line a method"
+    label = "Error of the synthetic rows over ε, one panel per pair of tables, one line per method"
     return picture(side + COLUMNS * CELL[0], top + rows * CELL[1] + 6, label, parts)
 
 

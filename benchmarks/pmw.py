@@ -1,8 +1,8 @@
 """One side of the PMW^Pub race in a process of its own, so that its memory can be read off.
 
-`python -m benchmarks.pmw ours|numpy` prints seconds a round, the method's own megabytes and those of the process. Both
-run the same rounds on the same data: select by the exponential mechanism, measure, update with replay. The peer is
-the straightforward version: stored cell indices, one weighted bincount a marginal.
+`python -m benchmarks.pmw ours|numpy` prints seconds per round, the method's own megabytes and those of the process.
+Both run the same rounds on the same data: select by the exponential mechanism, measure, update with replay. The peer is
+the straightforward version: stored cell indices, one weighted bincount per marginal.
 """
 
 import json
@@ -71,7 +71,7 @@ def ours() -> list[float]:
 
 
 def straightforward() -> list[float]:
-    """Indices stored once, one weighted bincount a marginal and round."""
+    """Indices stored once, one weighted bincount per marginal and round."""
     public, private = tables()
     work = random_marginals(3, MARGINALS, 0).on(public.domain)
     sizes = [public.domain.size(m) for m in work]

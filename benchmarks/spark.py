@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spark`: rows counted a second on Spark, beside the local engine, on one and on two cores.
+"""`python -m benchmarks.spark`: rows counted per second on Spark, beside the local engine, on one and on two cores.
 
 All 2-way marginals of 15 columns over rows that are made up on the way, so that no disk is measured: by Spark SQL for
 Spark, by NumPy for the local engine. "made" is the time of making the rows alone. Every figure comes from a process of

@@ -15,7 +15,8 @@ from pyarrow import parquet
 
 from benchmarks.data import ADULT_SIZES, jam_pair, made_up
 from openprior.counting.cells import Cells
-from openprior.counting.local import count_batches, count_table, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_batches, count_table
 from openprior.questions.workload import all_marginals
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder, Table, encode_table
@@ -41,7 +42,7 @@ def best(work: Callable[[], object], times: int = 5) -> float:
 
 
 def numpy_counts(table: Table, marginals: tuple[tuple[str, ...], ...]) -> list[np.ndarray]:
-    """The peer of counting: one bincount a marginal."""
+    """The peer of counting: one bincount per marginal."""
     wide = {a: table.column(a).astype(np.intp) for a in table.domain}
     return [
         np.bincount(
@@ -107,8 +108,9 @@ def pmw() -> None:
         found[side] = json.loads(done.stdout)
     mine, peer = found["ours"], found["numpy"]
     say(
-        f"pmw-pub   4,096 3-way marginals, 100,000 public rows, 32 attributes: {mine['seconds'] * 1e3:.0f} ms a round, "
-        f"{mine['megabytes']:.0f} MB of its own, {mine['in_all']:.0f} MB in all"
+        "pmw-pub   4,096 3-way marginals, 100,000 public rows, 32 attributes: "
+        f"{mine['seconds'] * 1e3:.0f} ms per round, {mine['megabytes']:.0f} MB of its own, "
+        f"{mine['in_all']:.0f} MB in all"
     )
     say(
         f"          numpy: {peer['seconds'] * 1e3:.0f} ms, {peer['megabytes']:.0f} MB, {peer['in_all']:.0f} MB; "

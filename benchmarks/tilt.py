@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import jam_pair, made_up
-from openprior.counting.local import count_table, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_table
 from openprior.evaluation.metrics import errors_of
 from openprior.methods.jam import JamPgm
 from openprior.methods.tilt import Tilt

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 import openprior as op
 from openprior.command_line.main import app
 from openprior.methods.base import role_of_public
-from openprior.schema.base import KINDS
 from openprior.schema.bins import Datetime
 from openprior.schema.columns import Labelled
+from openprior.schema.document import KINDS
 from openprior.tables.simulate import demo_surveys
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +29,7 @@ README = ROOT / "README.md"
 PAGES = [
     README,
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from openprior.counting.cells import cell_numbers
 from openprior.errors import WorkloadError
 from openprior.models.base import load_model
 from openprior.models.grouped import Group, GroupedModel
-from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
+from openprior.models.shrink import Measured, pooled_trust, shrink
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 from tests.conftest import random_table

@@ -273,7 +273,7 @@ def test_draft_of_tiny_and_empty_tables() -> None:
     assert one.domain.shape == (2, 2, 2, 2, 2)
     with pytest.raises(SourceError, match="empty"):
         Schema.draft(pa.table({"a": pa.array([], pa.int64())}))
-    with pytest.raises(SchemaError, match="several values a row"):
+    with pytest.raises(SchemaError, match="several values per row"):
         Schema.draft(pa.table({"a": [[1]]}))
     with pytest.raises(SchemaError, match="no person id column 'p'; it has a"):
         Schema.draft(pa.table({"a": [1]}), person_id="p")

@@ -53,10 +53,10 @@ def ledger_budget(
     ledger_timeout: Wait = 30.0,
 ) -> None:
     """Set what all releases of a dataset may spend together; never below what is already committed."""
-    from openprior.privacy.calibrate import pure_rho, rho_from_epsilon_delta
+    from openprior.privacy.calibrate import budget_rho
     from openprior.privacy.ledger import Ledger
 
-    rho = pure_rho(epsilon) if delta == 0 else rho_from_epsilon_delta(epsilon, delta)
+    rho = budget_rho(epsilon, delta)
     Ledger(path, timeout=ledger_timeout).set_budget(dataset, rho=rho, epsilon=epsilon, delta=delta)
     typer.echo(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from openprior.errors import MarginalTooLarge
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
+from openprior.tables.table import Table
 
-__all__ = ["MAX_CELLS", "MAX_TOTAL_CELLS", "Cells"]
+__all__ = ["MAX_CELLS", "MAX_TOTAL_CELLS", "Cells", "cell_numbers"]
 
 T = TypeVar("T", bound=np.generic)
 
@@ -61,5 +62,17 @@ class Cells:
         return self.marginals[i], int(cell - self.offsets[i])
 
     def split(self, flat: NDArray[T]) -> dict[Marginal, NDArray[T]]:
-        """Views of a flat vector, one a marginal."""
+        """Views of a flat vector, one per marginal."""
         return {m: flat[self.offsets[i] : self.offsets[i + 1]] for i, m in enumerate(self.marginals)}
+
+
+def cell_numbers(table: Table, marginal: Marginal) -> NDArray[np.int32]:
+    """The cell of the marginal that each row lies in, in C order of the marginal as it is spelled.
+
+    >>> cell_numbers(Table(Domain({"a": 2, "b": 3}), (np.array([0, 1]), np.array([2, 0]))), ("a", "b")).tolist()
+    [2, 3]
+    """
+    cells = np.zeros(table.n, np.int64)
+    for a in marginal:
+        cells = cells * table.domain[a] + table.column(a)
+    return cells.astype(np.int32)  # holds every cell of a marginal within MAX_CELLS

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.counting.local import count_batches, workers
+from openprior.counting.cores import workers
+from openprior.counting.local import count_batches
 from openprior.tables.encode import Encoder
 from openprior.tables.source import Source
 
@@ -41,7 +42,7 @@ class Engine(Protocol):
         ...
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
-        """The flat counts of all cells over the encoder's source, at most Δ rows a person, and the number of rows."""
+        """The flat counts of all cells over the encoder's source, at most Δ rows per person, and the number of rows."""
         ...
 
 

@@ -5,7 +5,6 @@ so that a folder larger than memory costs one pass and the tables. `RowCounter` 
 table ready and counts them under changing weights, over all rows or some of them.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
+from openprior.counting.cores import workers
 from openprior.counting.passes import Bundle, Plan
 from openprior.questions.workload import Marginal
 from openprior.tables.encode import Table
@@ -30,11 +30,6 @@ _BLOCK = 1 << 14
 
 MANY = 10_000_000
 """Rows to plan for when the number of rows is not known before they are read."""
-
-
-def workers() -> int:
-    """How many threads count: every core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_table(table: Table, marginals: Iterable[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
@@ -124,7 +119,7 @@ def _distribute(b: Bundle, scratch: NDArray[Any], out: NDArray[Any]) -> None:
 class RowCounter:
     """Weighted counts of one table's rows, again and again: fused once, counted with every core.
 
-    Memory: the fused codes (a byte or two a row and group) and one bundle's tables a thread; nothing of size
+    Memory: the fused codes (a byte or two per row and group) and one bundle's tables per thread; nothing of size
     rows × marginals is stored.
     """
 

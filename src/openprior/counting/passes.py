@@ -32,7 +32,7 @@ _BUNDLE_CELLS = 1 << 18
 class Bundle:
     """Tables that are counted together because they share their leading columns, and how they are summed down.
 
-    The first seven are the arguments of `kernel.tally`, the next three those of `kernel.distribute`; the
+    The first five are the arguments of `tally.tally`, the next three those of `tally.distribute`; the
     tables and then the intermediate sums lie one after the other in a scratch vector.
     """
 
@@ -55,8 +55,8 @@ class Plan:
         self.cells = cells
         positions = {a: i for i, a in enumerate(cells.domain.attributes)}
         self._sizes = cells.domain.shape
-        self._wanted = [tuple(positions[a] for a in m) for m in cells.marginals]
-        used = sorted({i for m in self._wanted for i in m})
+        self._marginals = [tuple(positions[a] for a in m) for m in cells.marginals]
+        used = sorted({i for m in self._marginals for i in m})
         plans = [_pack(used, self._sizes, most) for most in (1, 6, 12, 16, 24, 32, 48, 64)]
         costs = [self._cost(groups, rows) for groups in plans]
         self.groups = plans[costs.index(min(costs))]
@@ -86,7 +86,7 @@ class Plan:
         A marginal whose groups lie inside a larger table already there is summed out of that one.
         """
         home = {i: g for g, group in enumerate(groups) for i in group}
-        sets = [frozenset(home[i] for i in m) for m in self._wanted]
+        sets = [frozenset(home[i] for i in m) for m in self._marginals]
         tables: dict[frozenset[int], list[int]] = {}
         containing: dict[int, list[frozenset[int]]] = {}
         parent: dict[frozenset[int], frozenset[int]] = {}
@@ -102,7 +102,7 @@ class Plan:
         return {tuple(sorted(t)): members for t, members in tables.items()}
 
     def _cost(self, groups: Groups, rows: int) -> float:
-        """Seconds, roughly: 1 ns a row and table, 2 ns a cell and sum of the first level (measured)."""
+        """Seconds, roughly: 1 ns per row and table, 2 ns per cell and sum of the first level (measured)."""
         tables = self._tables(groups)
         size = [self._product(g) for g in groups]
         cells = {t: math.prod(size[g] for g in t) for t in tables}
@@ -156,33 +156,33 @@ class Plan:
         sums: "_Sums",
         source: int,
         groups: list[tuple[int, ...]],
-        done: tuple[int, ...],
+        settled: tuple[int, ...],
         members: list[int],
     ) -> None:
         """Sum a table down to its marginals, one group at a time, so that the work shrinks on the way."""
         if not groups or len(members) == 1:
-            attributes = (*done, *itertools.chain(*groups))
+            attributes = (*settled, *itertools.chain(*groups))
             for marginal in members:
-                wanted = self._wanted[marginal]
                 offset, end = self.cells.offsets[marginal : marginal + 2].tolist()
-                sums.add(self._sizes, source, attributes, wanted, 1, offset, end - offset)
+                kept = self._marginals[marginal]
+                sums.add(self._sizes, source, attributes, kept, 1, offset, end - offset)
             return
-        kept_in = [{tuple(i for i in g if i in self._wanted[m]) for m in members} for g in groups]
+        kept_in = [{tuple(i for i in g if i in self._marginals[m]) for m in members} for g in groups]
         pick = min(range(len(groups)), key=lambda g: len(kept_in[g]))
         group, rest = groups[pick], groups[:pick] + groups[pick + 1 :]
-        before = (*done, *itertools.chain(*groups))
+        before = (*settled, *itertools.chain(*groups))
         for kept in kept_in[pick]:
-            inside = [m for m in members if tuple(i for i in group if i in self._wanted[m]) == kept]
-            after = (*done, *kept, *itertools.chain(*rest))
+            inside = [m for m in members if tuple(i for i in group if i in self._marginals[m]) == kept]
+            after = (*settled, *kept, *itertools.chain(*rest))
             if before == after:
-                self._sum_down(sums, source, rest, (*done, *kept), inside)
+                self._sum_down(sums, source, rest, (*settled, *kept), inside)
                 continue
             target = sums.add(self._sizes, source, before, after, 0, sums.end, self._product(after))
-            self._sum_down(sums, target, rest, (*done, *kept), inside)
+            self._sum_down(sums, target, rest, (*settled, *kept), inside)
 
 
 class _Sums:
-    """Collects the steps of `kernel.distribute`."""
+    """Collects the steps of `tally.distribute`."""
 
     def __init__(self, end: int) -> None:
         self.end = end
@@ -195,13 +195,13 @@ class _Sums:
         sizes: Sequence[int],
         source: int,
         attributes: Sequence[int],
-        wanted: Sequence[int],
+        kept: Sequence[int],
         to_out: int,
         target: int,
         target_cells: int,
     ) -> int:
-        """One step: sum the table over `attributes` down to `wanted`; returns where its result lies."""
-        stride_of = dict(zip(wanted, _strides([sizes[i] for i in wanted]), strict=True))
+        """One step: sum the table over `attributes` down to `kept`; returns where its result lies."""
+        stride_of = dict(zip(kept, _strides([sizes[i] for i in kept]), strict=True))
         axes: list[tuple[int, int]] = []
         for i in attributes:
             size, stride = sizes[i], stride_of.get(i, 0)

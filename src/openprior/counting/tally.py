@@ -17,10 +17,10 @@ _BLOCK = 4096
 def tally(codes, prefix, strides, lasts, sizes, starts, weights, tables):  # type: ignore[no-untyped-def]
     """Add every row's weight to its cell of each table prefix × last column.
 
-    The tables share their leading columns, whose index is computed once a row. Cell numbers are computed for a
+    The tables share their leading columns, whose index is computed once per row. Cell numbers are computed for a
     block of rows first, which the compiler turns into vector instructions, and unsigned, which spares a test for
     negative indices; two tables then advance together, because the next row often hits the same cell and two
-    independent sums hide some of its latency (measured: 2.1 ns an increment before all this, 0.7 after).
+    independent sums hide some of its latency (measured: 2.1 ns per increment before all this, 0.7 after).
     """
     rows, k = codes.shape[1], len(lasts)
     index, first, second = (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
@@ -94,8 +94,8 @@ def _opened(release: Any) -> Any:
 
 def wanted_workload(workload: Any, schema: Schema, made: Release | None) -> Workload:
     """The workload to judge by: the one given, the release's own, or all three-way marginals."""
-    plan: Any = workload or (made.workload if made else all_marginals(3))
-    return (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    default = made.workload if made else all_marginals(3)
+    return workload_on(workload or None, schema.domain, default)
 
 
 def released_shares(

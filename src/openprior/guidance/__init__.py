@@ -1,1 +1,15 @@
-"""What to know before the budget is spent: error bounds, fit of the public table, tuning on public data."""
+"""What to know before the budget is spent: what it buys, which public table fits, which method to take.
+
+plan.py            what a budget can buy, from sizes alone
+shares.py          the noise that shares of a budget buy
+bounds.py          error bounds with explicit constants
+costs.py           seconds and megabytes of each method, roughly
+plan_words.py      a plan in words and tables
+screen.py          which public table is closest to the private one, for a small ε
+mixture_error.py   how well the public rows could answer if reweighted at best
+tune.py            which method with which options, decided on public data
+grid.py            the settings that are compared
+experiment.py      one run of a setting on a public stand-in
+workers.py         processes that run many experiments side by side
+verdict.py         the best setting, and by how much
+"""

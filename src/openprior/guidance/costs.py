@@ -46,5 +46,5 @@ def costs_of(
         "mst": (1 + 3e-6 * n, 30.0),
     }
     needs = {"pmw-pub", "mwem-pub", "ide", "jam-pgm", "public"}
-    wanted = [k for k in guesses if (k == "ide" or not pure) and (public_rows is not None or k not in needs)]
-    return tuple(Cost(k, guesses[k][0] + reading, guesses[k][1] + memory) for k in wanted)
+    names = [k for k in guesses if (k == "ide" or not pure) and (public_rows is not None or k not in needs)]
+    return tuple(Cost(k, guesses[k][0] + reading, guesses[k][1] + memory) for k in names)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from openprior.errors import DataError, OpenPriorError, OptionError
 from openprior.evaluation.metrics import evaluate
-from openprior.privacy.calibrate import epsilon_from_rho, rho_from_epsilon_delta
+from openprior.privacy.calibrate import budget_rho, epsilon_from_rho
 from openprior.questions.workload import Workload
 from openprior.releases.release import release
 from openprior.schema.base import Schema
@@ -72,7 +72,7 @@ class Experiment:
         mine, prior = self.tables(seed)
         held = encode_table(mine, self.schema, private=True).n
         begin = time.perf_counter()
-        made = release(
+        released = release(
             mine,
             prior,
             schema=self.schema,
@@ -83,8 +83,8 @@ class Experiment:
             seed=seed,
         )
         seconds = time.perf_counter() - begin
-        found = evaluate(made, mine, workload=self.workload, of=self.of)
-        return Run(found.workload_error, found.max_error, seconds)
+        errors = evaluate(released, mine, workload=self.workload, of=self.of)
+        return Run(errors.workload_error, errors.max_error, seconds)
 
     def _owners(self) -> Any:
         """Whose each row is, as numbers: rows of one person stay together."""
@@ -113,7 +113,7 @@ def scaled_epsilon(epsilon: float, delta: float, rows: int | None, held: int) ->
     ratio = rows / held
     if delta == 0:
         return epsilon * ratio
-    return epsilon_from_rho(rho_from_epsilon_delta(epsilon, delta) * ratio**2, delta)
+    return epsilon_from_rho(budget_rho(epsilon, delta) * ratio**2, delta)
 
 
 def public_rows(source: Source, schema: Schema, what: str, least: int) -> pa.Table:

@@ -23,7 +23,7 @@ def grid_of(choices: Mapping[str, Mapping[str, Any]]) -> list[Mechanism]:
     None of its own. An empty mapping is the method as it comes.
     """
     known = mechanisms()
-    found: list[Mechanism] = []
+    settings: list[Mechanism] = []
     for name, options in choices.items():
         if name not in known:
             raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
@@ -39,10 +39,10 @@ def grid_of(choices: Mapping[str, Mapping[str, Any]]) -> list[Mechanism]:
         lists = [v if isinstance(v, list) else [v] for v in options.values()]
         for values in itertools.product(*lists):
             chosen = {k: _default_for_none(fields[k], v) for k, v in zip(options, values, strict=True)}
-            made = _make(name, known[name], chosen)
-            if made not in found:
-                found.append(made)
-    return found
+            setting = _make(name, known[name], chosen)
+            if setting not in settings:
+                settings.append(setting)
+    return settings
 
 
 def default_grid(*, pure: bool = False) -> list[Mechanism]:
@@ -106,13 +106,13 @@ def _default_for_none(field: "dataclasses.Field[Any]", value: Any) -> Any:
 
 def _make(name: str, kind: type[Any], options: dict[str, Any]) -> Mechanism:
     try:
-        made: Mechanism = kind(**options)
+        mechanism: Mechanism = kind(**options)
     except TypeError:
-        given = ", ".join(f"{k} = {v!r}" for k, v in options.items())
+        listed = ", ".join(f"{k} = {v!r}" for k, v in options.items())
         raise OptionError(
-            f"{name} cannot take {given}; see 'openprior mechanisms' for what its options may be"
+            f"{name} cannot take {listed}; see 'openprior mechanisms' for what its options may be"
         ) from None
-    return made
+    return mechanism
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,7 @@ from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
-from openprior.questions.workload import Workload, all_marginals
+from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.certificate import certify
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
@@ -65,8 +65,7 @@ def best_mixture_error(
     """
     public_source, source = open_source(public), open_source(private)
     schema = schema or Schema.draft(public_source)
-    plan: Any = all_marginals(2) if workload is None else workload
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()
     if epsilon is None and delta is None:
         return _exact(encode_table(source, schema, private=True), rows, work, max_seconds)
@@ -94,7 +93,7 @@ def best_mixture_error(
 def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> MixtureError:
     position = {a: i for i, a in enumerate(truth.domain.attributes)}
     counts = count_table(truth, work.marginals)
-    found = best_mixture(
+    best = best_mixture(
         rows.columns,
         truth.domain.shape,
         [tuple(position[a] for a in m) for m in work.marginals],
@@ -102,4 +101,4 @@ def _exact(truth: Any, rows: Any, work: Workload, max_seconds: float) -> Mixture
         tolerance=1e-6,
         max_seconds=max_seconds,
     )
-    return MixtureError(found.error, found.lower, 0.0, False)
+    return MixtureError(best.error, best.lower, 0.0, False)

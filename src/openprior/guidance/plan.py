@@ -12,9 +12,8 @@ of median size stays below a tenth of the table in L1 (on the scale from 0 to 2)
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from statistics import median
 from typing import Any
 
@@ -22,8 +21,6 @@ import numpy as np
 
 from openprior.errors import OptionError
 from openprior.guidance.bounds import (
-    NoiseSize,
-    expected_noise,
     pmw_pub_error_bound,
     pmw_pub_rounds,
     private_sample_size,
@@ -31,36 +28,17 @@ from openprior.guidance.bounds import (
 )
 from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
-from openprior.privacy.calibrate import gaussian_sigma_squared, pure_rho, rho_from_epsilon_delta
+from openprior.guidance.shares import LEVEL, Noise, PlannedBudget, largest_cell
 from openprior.privacy.unit import Unit
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals
+from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
 
 __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theory", "plan"]
 
-_LEVEL = 0.1
-"""The noise of a measured marginal, in L1 as a share of the table, that still leaves something to see."""
-_MEASURING = 0.8
-"""Share of the budget that pays for measuring where marginals are selected; tilt's and jam-pgm's alpha."""
-_SEEN = 2.0
-"""Standard deviations above which a count can be told from nothing."""
 _STEPS = (0.1, 1 / 3, 1.0, 3.0, 10.0)
-_EXACT_SIZES = 64
+"""Multiples of ε to compare."""
 _SAMPLED = 20_000
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The noise of a measured marginal, unprocessed."""
-
-    rows: float
-    """σ of one cell, in rows."""
-    share: float
-    """σ of one cell, as a share of the table."""
-    l1: float
-    """Expected L1 error, as a share of the table; 2 is as wrong as can be."""
-    largest: float
-    """Expected largest error of a cell, as a share of the table."""
+"""Where there are more marginals than this, their median size is taken from a sample of so many."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +123,11 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        made = asdict(self)
+        facts = asdict(self)
         for key in ("public_rows", "private_rows"):
-            made["theory"][key] = {str(alpha): rows for alpha, rows in made["theory"][key].items()}
-        made["marginals"] = [{**m, "marginal": list(m["marginal"])} for m in made["marginals"]]
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in made.items()}
+            facts["theory"][key] = {str(alpha): rows for alpha, rows in facts["theory"][key].items()}
+        facts["marginals"] = [{**m, "marginal": list(m["marginal"])} for m in facts["marginals"]]
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in facts.items()}
 
     def tables(self, most: int = 10) -> list[PlanTable]:
         """For printing; of the marginals the noisiest, at most so many."""
@@ -176,22 +154,15 @@ def plan(
         if count is not None and (not isinstance(count, int) or count < 2):
             raise OptionError(f"{name} ({count}) must be a whole number of at least 2")
     unit = Unit.of(schema, relation)
-    asked: Any = all_marginals(3) if workload is None else workload
-    work: Workload = (asked if hasattr(asked, "on") else Workload(asked)).on(schema.domain)
-    budget = _Budget(unit, n, epsilon, delta)
-    budgets = [budget if step == 1 else _Budget(unit, n, epsilon * step, delta) for step in _STEPS]
+    work = workload_on(workload, schema.domain, default=all_marginals(3))
+    budget = PlannedBudget(unit, n, epsilon, delta)
+    budgets = [budget if step == 1 else PlannedBudget(unit, n, epsilon * step, delta) for step in _STEPS]
     sizes = {m: schema.domain.size(m) for m in work.marginals}
     middle, count = math.ceil(median(sizes.values())), len(sizes)
     chosen = budget.affordable(count, middle)
-    largest = _largest(set(sizes.values()), budget.pure)
-    share = budget.share(chosen, count)
-    marginals = tuple(
-        MarginalPlan(m, c, budget.noise(1 / count, c, largest(c)), budget.noise(share, c, largest(c)))
-        for m, c in sizes.items()
-    )
     used = [a for a in schema.domain if any(a in m for m in work.marginals)]
     orders = tuple(_order(budget, [schema.domain[a] for a in used], k) for k in (1, 2, 3) if k <= len(used))
-    made = Plan(
+    without_advice = Plan(
         n=n,
         epsilon=epsilon,
         delta=delta,
@@ -201,8 +172,8 @@ def plan(
         noise="laplace" if budget.pure else "gaussian",
         cells=sum(sizes.values()),
         affordable=chosen,
-        level=_LEVEL,
-        marginals=marginals,
+        level=LEVEL,
+        marginals=_marginal_plans(budget, sizes, chosen),
         orders=orders,
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
@@ -217,67 +188,27 @@ def plan(
         ),
         advice=(),
     )
-    return replace(made, advice=advice_of(made, schema, public_rows))
+    return replace(without_advice, advice=advice_of(without_advice, schema, public_rows))
 
 
-class _Budget:
-    """The noise that shares of the budget buy: Gaussian, or Laplace where δ = 0."""
-
-    def __init__(self, unit: Unit, n: int, epsilon: float, delta: float) -> None:
-        self.unit, self.n, self.epsilon, self.pure = unit, n, epsilon, delta == 0
-        self.rho = pure_rho(epsilon) if self.pure else rho_from_epsilon_delta(epsilon, delta)
-        self.measuring = 1.0 if self.pure else _MEASURING
-        """Share that pays for measuring, where marginals are selected; pure methods select on public data."""
-
-    def sigma(self, share: float) -> float:
-        """Standard deviation of a cell, in rows."""
-        if self.pure:
-            return math.sqrt(2) * self.unit.l1 / (self.epsilon * share)
-        return math.sqrt(gaussian_sigma_squared(self.unit.l2_squared, self.rho * share))
-
-    def l1(self, share: float, cells: int) -> float:
-        """Expected L1 noise of a marginal, as a share of the table."""
-        return cells * _standard(1, self.pure).l1 * self.sigma(share) / self.n
-
-    def noise(self, share: float, cells: int, largest: float) -> Noise:
-        """Of a marginal; `largest` is the expected largest of its cells, in standard deviations."""
-        sigma = self.sigma(share)
-        return Noise(sigma, sigma / self.n, self.l1(share, cells), largest * sigma / self.n)
-
-    def affordable(self, marginals: int, cells: int) -> int:
-        """T for marginals of so many cells: σ grows with √T, and with T where ε is what adds up."""
-        times = _LEVEL / self.l1(self.measuring, cells)
-        return int(min(marginals, times if self.pure else times**2))
-
-    def share(self, chosen: int, of: int) -> float:
-        """What each of the chosen marginals gets; where all are, nothing is spent on selecting."""
-        return (1.0 if chosen >= of else self.measuring) / max(1, chosen)
-
-    def seen(self, share: float) -> float:
-        """The smallest count that can be seen."""
-        return _SEEN * self.sigma(share)
+def _marginal_plans(
+    budget: PlannedBudget, sizes: Mapping[Marginal, int], chosen: int
+) -> tuple[MarginalPlan, ...]:
+    """The noise of each marginal, if all of them are measured and if `chosen` are."""
+    largest = largest_cell(set(sizes.values()), budget.pure)
+    all_share, some_share = 1 / len(sizes), budget.share(chosen, len(sizes))
+    return tuple(
+        MarginalPlan(
+            marginal,
+            cells,
+            budget.noise(all_share, cells, largest(cells)),
+            budget.noise(some_share, cells, largest(cells)),
+        )
+        for marginal, cells in sizes.items()
+    )
 
 
-@lru_cache(maxsize=1024)
-def _standard(cells: int, pure: bool) -> NoiseSize:
-    """Noise of standard deviation 1. The largest of k Laplace draws is 1 + 1/2 + … + 1/k scales in expectation."""
-    if not pure:
-        return expected_noise(rho=0.5, cells=cells, l2=1.0)
-    from scipy.special import digamma
-
-    return NoiseSize(1.0, cells / math.sqrt(2), float(digamma(cells + 1) + np.euler_gamma) / math.sqrt(2))
-
-
-def _largest(sizes: set[int], pure: bool) -> Callable[[int], float]:
-    """The expected largest of so many cells, in σ; interpolated where there are very many different sizes."""
-    if len(sizes) <= _EXACT_SIZES:
-        return lambda cells: _standard(cells, pure).largest
-    knots = sorted({round(x) for x in np.geomspace(min(sizes), max(sizes), _EXACT_SIZES)})
-    logs, heights = np.log(knots), [_standard(k, pure).largest for k in knots]
-    return lambda cells: float(np.interp(math.log(cells), logs, heights))
-
-
-def _order(budget: _Budget, sizes: Sequence[int], k: int) -> Order:
+def _order(budget: PlannedBudget, sizes: Sequence[int], k: int) -> Order:
     count = math.comb(len(sizes), k)
     if count <= _SAMPLED:
         cells = [math.prod(c) for c in itertools.combinations(sizes, k)]
@@ -289,7 +220,7 @@ def _order(budget: _Budget, sizes: Sequence[int], k: int) -> Order:
     return Order(k, count, middle, budget.seen(1 / count), some, budget.seen(budget.share(some, count)))
 
 
-def _bought(budget: _Budget, count: int, middle: int) -> Bought:
+def _bought(budget: PlannedBudget, count: int, middle: int) -> Bought:
     some = budget.affordable(count, middle)
     return Bought(
         budget.epsilon,
@@ -301,7 +232,7 @@ def _bought(budget: _Budget, count: int, middle: int) -> Bought:
     )
 
 
-def _theory(budget: _Budget, queries: int, public_rows: int | None) -> Theory:
+def _theory(budget: PlannedBudget, queries: int, public_rows: int | None) -> Theory:
     """One person with Δ rows moves a query by Δ/n: as if there were n/Δ rows."""
     alphas = (0.05, 0.1)
     public = {a: public_sample_size(queries=queries, alpha=a) for a in alphas}

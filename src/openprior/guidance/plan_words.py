@@ -12,7 +12,8 @@ from openprior.schema.base import Schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openprior.guidance.plan import MarginalPlan, Noise, Plan, Theory
+    from openprior.guidance.plan import MarginalPlan, Plan, Theory
+    from openprior.guidance.shares import Noise
 
 __all__ = ["PlanTable", "advice_of", "tables_of"]
 
@@ -26,57 +27,59 @@ class PlanTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def advice_of(made: "Plan", schema: Schema, public_rows: int | None) -> tuple[str, ...]:
+def advice_of(plan: "Plan", schema: Schema, public_rows: int | None) -> tuple[str, ...]:
     """What to watch, in words."""
-    said: list[str] = []
-    n, count = made.n, len(made.marginals)
-    if made.delta > 1 / n:
-        said.append(f"delta = {made.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9.")
-    if made.noise == "laplace":
-        said.append(
+    advice: list[str] = []
+    n, count = plan.n, len(plan.marginals)
+    if plan.delta > 1 / n:
+        advice.append(
+            f"delta = {plan.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9."
+        )
+    if plan.noise == "laplace":
+        advice.append(
             "delta = 0 asks for pure ε-DP: use ide or hierarchy with noise = laplace; the others need δ > 0."
         )
-    if made.relation == Relation.ADD_REMOVE:
-        said.append(
+    if plan.relation == Relation.ADD_REMOVE:
+        advice.append(
             "n is private under add-remove: it is taken as a guess here, and measuring it takes some budget."
         )
-    if made.rows_per_person > 1:
-        said.append(
-            f"A person may have {made.rows_per_person} rows, which makes the noise as many times as large."
+    if plan.rows_per_person > 1:
+        advice.append(
+            f"A person may have {plan.rows_per_person} rows, which makes the noise as many times as large."
         )
-    too_large = [m for m in made.marginals if m.cells > MAX_CELLS]
+    too_large = [m for m in plan.marginals if m.cells > MAX_CELLS]
     if too_large:
-        said.append(
+        advice.append(
             f"{_several(too_large)} more than {MAX_CELLS:,} cells and will be refused: leave a column out, or give it "
             "fewer bins."
         )
-    elif made.cells > MAX_TOTAL_CELLS:
-        said.append(
-            f"The workload has {made.cells:,} cells, more than {MAX_TOTAL_CELLS:,}, and will be refused: use a smaller "
+    elif plan.cells > MAX_TOTAL_CELLS:
+        advice.append(
+            f"The workload has {plan.cells:,} cells, more than {MAX_TOTAL_CELLS:,}, and will be refused: use a smaller "
             "workload or fewer bins."
         )
-    sparse = [m for m in made.marginals if m.cells > n]
+    sparse = [m for m in plan.marginals if m.cells > n]
     if sparse:
-        said.append(
+        advice.append(
             f"{_several(sparse)} more cells than there are rows ({n:,}): most are empty, and noise fills them."
         )
-    said += _wide_columns(made, schema)
-    said += _too_much(made)
-    if made.affordable >= count:
-        said.append(
+    advice += _wide_columns(plan, schema)
+    advice += _too_much(plan)
+    if plan.affordable >= count:
+        advice.append(
             "The budget is enough to measure the whole workload below the level: selecting gains little."
         )
-    bound = made.theory.bound
+    bound = plan.theory.bound
     if bound is not None and bound >= 1:
-        said.append(
+        advice.append(
             f"The proven bound of pmw-pub, {bound:.2g}, says nothing here (1 or more); practice is far better."
         )
-    if public_rows is not None and public_rows < made.theory.public_rows[0.1]:
-        said.append(
+    if public_rows is not None and public_rows < plan.theory.public_rows[0.1]:
+        advice.append(
             f"{public_rows:,} public rows are fewer than the theory asks for in the worst case "
-            f"({made.theory.public_rows[0.1]:,} for 0.1); tuning on public data says how far they go."
+            f"({plan.theory.public_rows[0.1]:,} for 0.1); tuning on public data says how far they go."
         )
-    return tuple(said)
+    return tuple(advice)
 
 
 def _several(marginals: "Sequence[MarginalPlan]") -> str:
@@ -86,9 +89,9 @@ def _several(marginals: "Sequence[MarginalPlan]") -> str:
     return f"{len(marginals):,} marginals ({worst} first) have"
 
 
-def _wide_columns(made: "Plan", schema: Schema) -> list[str]:
+def _wide_columns(plan: "Plan", schema: Schema) -> list[str]:
     """Columns whose marginals hold most of the workload's cells: coarser bins help most there."""
-    held = {a: sum(m.cells for m in made.marginals if a in m.marginal) / made.cells for a in schema.domain}
+    held = {a: sum(m.cells for m in plan.marginals if a in m.marginal) / plan.cells for a in schema.domain}
     usual = median(schema.domain.shape)
     wide = [a for a in schema.domain if held[a] > 0.4 and schema.domain[a] > max(20, 3 * usual)]
     return [
@@ -98,30 +101,30 @@ def _wide_columns(made: "Plan", schema: Schema) -> list[str]:
     ]
 
 
-def _too_much(made: "Plan") -> list[str]:
+def _too_much(plan: "Plan") -> list[str]:
     """A workload too large for the budget, and what would be less."""
-    if made.affordable >= len(made.marginals) / 20 and made.affordable >= 3:
+    if plan.affordable >= len(plan.marginals) / 20 and plan.affordable >= 3:
         return []
-    k = max(len(m.marginal) for m in made.marginals)
-    lower = next((o for o in made.orders if o.columns == k - 1), None)
+    k = max(len(m.marginal) for m in plan.marginals)
+    lower = next((o for o in plan.orders if o.columns == k - 1), None)
     less = "Use coarser bins or a larger ε"
-    if lower is not None and lower.affordable > made.affordable:
+    if lower is not None and lower.affordable > plan.affordable:
         can = f"{lower.affordable:,} of {lower.marginals:,} can be"
         less = f"Use {k - 1}-way marginals ({can}), coarser bins or a larger ε"
-    few = f"Only {made.affordable:,}" if made.affordable else "None"
+    few = f"Only {plan.affordable:,}" if plan.affordable else "None"
     return [
-        f"{few} of the workload's {len(made.marginals):,} marginals can be measured with less than "
-        f"{100 * made.level:g} % noise in L1: the rest has to come from the public table or a model. {less}."
+        f"{few} of the workload's {len(plan.marginals):,} marginals can be measured with less than "
+        f"{100 * plan.level:g} % noise in L1: the rest has to come from the public table or a model. {less}."
     ]
 
 
-def tables_of(made: "Plan", most: int) -> list[PlanTable]:
+def tables_of(plan: "Plan", most: int) -> list[PlanTable]:
     """See `Plan.tables`."""
-    some = max(1, made.affordable)
-    noisiest = sorted(made.marginals, key=lambda m: -m.cells)[:most]
+    some = max(1, plan.affordable)
+    noisiest = sorted(plan.marginals, key=lambda m: -m.cells)[:most]
     tables = [
         PlanTable(
-            f"What can be seen at ε = {made.epsilon:g}, δ = {made.delta:g} in {made.n:,} rows",
+            f"What can be seen at ε = {plan.epsilon:g}, δ = {plan.delta:g} in {plan.n:,} rows",
             (
                 "columns",
                 "marginals",
@@ -139,11 +142,11 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
                     f"{o.affordable:,}",
                     _rows(o.seen_if_affordable) if o.affordable else "–",
                 )
-                for o in made.orders
+                for o in plan.orders
             ),
         ),
         PlanTable(
-            f"What ε buys for the workload ({len(made.marginals):,} marginals)",
+            f"What ε buys for the workload ({len(plan.marginals):,} marginals)",
             ("ε", "ρ", "L1 noise if all", "smallest count if all", "affordable", "smallest count if those"),
             tuple(
                 (
@@ -154,7 +157,7 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
                     f"{b.affordable:,}",
                     _rows(b.seen_if_affordable) if b.affordable else "–",
                 )
-                for b in made.bought
+                for b in plan.bought
             ),
         ),
         PlanTable(
@@ -168,10 +171,10 @@ def tables_of(made: "Plan", most: int) -> list[PlanTable]:
         PlanTable(
             "Time and memory, roughly",
             ("mechanism", "seconds", "megabytes"),
-            tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in made.costs),
+            tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in plan.costs),
         ),
     ]
-    return [*tables[:3], _theory_table(made.theory), tables[3]]
+    return [*tables[:3], _theory_table(plan.theory), tables[3]]
 
 
 def _theory_table(theory: "Theory") -> PlanTable:

@@ -142,14 +142,14 @@ def screen(
     ) as session:
         curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
-        found = []
+        screened = []
         for (name, table), share in zip(
             tables.rows.items(), curator.shares([1.0] * len(tables.rows)), strict=True
         ):
             measured = _ask(curator, table, work, by, min(share, curator.remaining), n)
-            found.append(_judged(name, table, measured, n if by == "distance" else 1.0, by, work, n))
+            screened.append(_judged(name, table, measured, n if by == "distance" else 1.0, by, work, n))
         certificate = certify(session)
-    return Screening(tuple(sorted(found, key=lambda s: s.error)), by, certificate)
+    return Screening(tuple(sorted(screened, key=lambda s: s.error)), by, certificate)
 
 
 @dataclass(frozen=True)

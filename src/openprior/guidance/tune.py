@@ -10,19 +10,20 @@ then the drift from year to year is in the comparison, but the standard error co
 seed share split and seed, so differences are paired.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from openprior.counting.cells import Cells
+from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
-from openprior.guidance.workers import available_cores, run_all
+from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
-from openprior.privacy.calibrate import pure_rho, rho_from_epsilon_delta
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals
+from openprior.privacy.calibrate import budget_rho
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
 from openprior.tables.source import open_source
 
@@ -58,21 +59,19 @@ def tune(
                will be beside these; not given, the stand-in is released at (ε, δ) as it is. Sampling error is not
                scaled: it stays that of the stand-in's rows.
     of         "synthetic": errors of the synthetic rows; "answers": of the model's answers
-    workers    processes; a core each, up to eight, if not given. The results do not depend on it.
+    workers    processes; one per core, at most eight, if not given. The results do not depend on it.
     progress   called as progress(done, of, what) when a run has ended
     """
-    pure = delta == 0
-    _ = pure_rho(epsilon) if pure else rho_from_epsilon_delta(epsilon, delta)  # refuses what is none
+    budget_rho(epsilon, delta)  # refuses what is no budget
     if of not in ("synthetic", "answers"):
         raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
         if count is not None and (not isinstance(count, int) or count < least):
             raise OptionError(f"{name} ({count}) must be a whole number of at least {least}")
-    settings = checked_grid(grid, pure=pure)
+    settings = checked_grid(grid, pure=delta == 0)
     newer = open_source(public)
     schema = schema or Schema.draft(newer)
-    plan: Any = all_marginals(3) if workload is None else workload
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(
         newer=public_rows(newer, schema, "public", 4 if past is None else 2),
@@ -84,6 +83,18 @@ def tune(
         rows=rows,
         of=of,
     )
+    tried = _try_all(experiment, settings, seeds, workers, progress)
+    return judged(tried, epsilon=epsilon, delta=delta, of=of, caveats=_caveats(experiment))
+
+
+def _try_all(
+    experiment: Experiment,
+    settings: Sequence[Mechanism],
+    seeds: int,
+    workers: int | None,
+    progress: Progress | None,
+) -> list[Setting]:
+    """Every setting with every seed."""
     jobs = [(setting, seed) for seed in range(seeds) for setting in settings]
     crew = min(workers or min(len(available_cores()), _MOST_WORKERS), len(jobs))
     if any(type(s).__module__ == "__main__" for s in settings):
@@ -94,29 +105,28 @@ def tune(
             runs[i] = run
             if progress is not None:
                 progress(len(runs), len(jobs), f"{described(jobs[i][0])}, seed {jobs[i][1]}")
-    found = [
+    return [
         Setting(setting, tuple(runs[seed * len(settings) + i] for seed in range(seeds)))
         for i, setting in enumerate(settings)
     ]
-    return judged(found, epsilon=epsilon, delta=delta, of=of, caveats=_caveats(experiment))
 
 
 def _caveats(experiment: Experiment) -> list[str]:
-    said = []
+    caveats = []
     if experiment.past is None:
-        said.append(
+        caveats.append(
             "Halves of one table do not drift as two years do: methods that correct the public table may do better "
             "than here. Give an older public table as well, if there is one."
         )
     else:
-        said.append("One pair of tables: ± covers the noise, not how the drift differs from year to year.")
+        caveats.append("One pair of tables: ± covers the noise, not how the drift differs from year to year.")
     if experiment.rows is None:
-        said.append(
+        caveats.append(
             "The noise is that of (ε, δ) beside the stand-in's rows; give rows, the private table's number of rows, "
             "to scale it."
         )
     else:
-        said.append(
+        caveats.append(
             "The noise is scaled to the private table's rows; sampling error is that of the stand-in's."
         )
-    return said
+    return caveats

@@ -25,7 +25,7 @@ class Setting:
 
     mechanism: Any
     runs: tuple[Run, ...]
-    """One a seed."""
+    """One per seed."""
 
     @property
     def name(self) -> str:
@@ -63,8 +63,8 @@ class Setting:
         return self._mean("seconds")
 
     def _mean(self, what: str) -> float:
-        found = [getattr(r, what) for r in self.runs if r.failure is None]
-        return float(np.mean(found)) if found else math.nan
+        values = [getattr(r, what) for r in self.runs if r.failure is None]
+        return float(np.mean(values)) if values else math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -165,11 +165,11 @@ class Tuning:
 
 
 def judged(
-    found: Sequence[Setting], *, epsilon: float, delta: float, of: str, caveats: Sequence[str] = ()
+    settings: Sequence[Setting], *, epsilon: float, delta: float, of: str, caveats: Sequence[str] = ()
 ) -> Tuning:
     """The verdict on settings that have been tried."""
-    whole = sorted((s for s in found if not s.failures), key=lambda s: s.workload_error)
-    broken = [s for s in found if s.failures]
+    whole = sorted((s for s in settings if not s.failures), key=lambda s: s.workload_error)
+    broken = [s for s in settings if s.failures]
     if not whole:
         raise OptionError(f"every setting failed; {broken[0].name}, {broken[0].failures[0]}")
     leader = whole[0]

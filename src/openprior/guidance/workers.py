@@ -18,9 +18,10 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
+from openprior.counting.cores import available_cores
 from openprior.guidance.experiment import Experiment, Run
 
-__all__ = ["Job", "available_cores", "run_all", "serve"]
+__all__ = ["Job", "run_all", "serve"]
 
 Job = tuple[Any, int]
 """A mechanism and a seed."""
@@ -142,13 +143,6 @@ def serve(common: str, number: int, of: int) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             _send(answers, experiment.run(*_receive(sys.stdin.buffer)))
-
-
-def available_cores() -> list[int]:
-    """The cores that this process may use."""
-    return (
-        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
-    )
 
 
 def _send(pipe: Any, what: Any) -> None:

@@ -15,11 +15,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import cell_numbers
 from openprior.methods.base import Progress, check, need_public, one_of, option, register
 from openprior.methods.shared.strategy import Dependence, cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
-from openprior.models.shrink import cell_numbers
 from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
@@ -122,7 +122,7 @@ class Ide:
         check(size <= 1 << 24, f"the domain has {size:,} cells, too many to list; use support = public")
         points = Table(domain, tuple(np.unravel_index(np.arange(size), domain.shape)))
         prior = np.zeros(size)
-        prior[np.ravel_multi_index(rows.columns, domain.shape)] = counts / table.n
+        prior[cell_numbers(rows, domain.attributes)] = counts / table.n
         return points, prior
 
     def _choose(

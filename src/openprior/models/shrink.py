@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import cell_numbers
 from openprior.models.tilted.raking import most_likely, rake, stiffness, trust_evidence
 from openprior.questions.workload import Marginal
 from openprior.tables.encode import Table
 
-__all__ = ["Measured", "cell_numbers", "pooled_trust", "shrink"]
+__all__ = ["Measured", "pooled_trust", "shrink"]
 
 Floats = NDArray[np.float64]
 
@@ -32,14 +33,6 @@ class Measured:
     marginal: Marginal
     values: Floats
     sigma: float
-
-
-def cell_numbers(rows: Table, marginal: Marginal) -> NDArray[np.int32]:
-    """The cell of the marginal that each row lies in."""
-    cells = np.zeros(rows.n, np.int64)
-    for a in marginal:
-        cells = cells * rows.domain[a] + rows.column(a)
-    return cells.astype(np.int32)
 
 
 def pooled_trust(groups: Iterable[tuple[Floats, Floats]], sigma: float) -> float:

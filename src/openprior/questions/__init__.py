@@ -1,1 +1,5 @@
-"""What should be right: workloads of marginals, and 0/1 queries over one marginal."""
+"""What should be right: the questions that a release is to answer well.
+
+workload.py   marginals and weighted sets of them, and plans that become one on a domain
+queries.py    0/1 queries over one marginal: ranges, prefixes, predicates
+"""

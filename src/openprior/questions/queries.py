@@ -33,7 +33,7 @@ _MOST = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """A 0/1 matrix over the cells of a marginal, one row a query."""
+    """A 0/1 matrix over the cells of a marginal, one row per query."""
 
     text: str
     marginal: Marginal
@@ -44,7 +44,7 @@ class Queries:
         # Numbers would be taken for positions or weights, and one row would count more than it is charged for.
         if self.members.dtype != np.bool_ or self.members.ndim != 2 or not self.members.any():
             raise WorkloadError(
-                f"queries '{self.text}' need a table of true and false, one row a query, some true"
+                f"queries '{self.text}' need a table of true and false, one row per query, some true"
             )
 
     @property
@@ -72,10 +72,10 @@ class Queries:
     @staticmethod
     def parse(text: str, domain: Domain) -> "Queries":
         """From text: marginal(a, b), prefixes(a), ranges(a, 0-4, 5-9) or where(a=0-4, b=1)."""
-        found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
-        if not found:
+        match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
+        if not match:
             raise _unclear(text)
-        kind, words = found[1], [w.strip() for w in found[2].split(",")]
+        kind, words = match[1], [w.strip() for w in match[2].split(",")]
         if not all(words):
             raise _unclear(text)
         if kind == "marginal":
@@ -116,11 +116,11 @@ def _where(text: str, words: list[str], domain: Domain) -> Queries:
 
 
 def _codes(text: str, word: str, size: int) -> NDArray[np.bool_]:
-    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", word.strip())
-    if not found:
+    match = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", word.strip())
+    if not match:
         raise _unclear(text)
-    low = int(found[1])
-    high = low if found[2] is None else int(found[2])
+    low = int(match[1])
+    high = low if match[2] is None else int(match[2])
     if not low <= high < size:
         raise WorkloadError(f"queries '{text}': {word} is outside the codes 0-{size - 1}")
     inside = np.zeros(size, np.bool_)

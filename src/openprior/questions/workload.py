@@ -4,7 +4,6 @@ A marginal is a tuple of attribute names; a query is one cell of it. A `Workload
 marginals. `all_marginals(3)` and its kin are *plans*: they become a workload when a domain is known, so
 that they can be written before any table is opened.
 
->>> from openprior.schema.domain import Domain
 >>> w = all_marginals(2).on(Domain({"a": 2, "b": 3, "c": 4}))
 >>> w.marginals, w.cells
 ((('a', 'b'), ('a', 'c'), ('b', 'c')), 26)
@@ -14,7 +13,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -30,6 +29,7 @@ __all__ = [
     "closure",
     "random_marginals",
     "target_marginals",
+    "workload_on",
 ]
 
 Marginal = tuple[str, ...]
@@ -48,6 +48,7 @@ def canonical(marginal: Iterable[str] | str, domain: Domain) -> Marginal:
     return tuple(sorted(names, key=order.__getitem__))
 
 
+@runtime_checkable
 class WorkloadPlan(Protocol):
     """Anything that becomes a workload once the domain is known."""
 
@@ -193,6 +194,19 @@ def random_marginals(k: int, count: int, seed: int) -> WorkloadPlan:
 def target_marginals(target: str, k: int) -> WorkloadPlan:
     """All k-way marginals that contain the target column."""
     return _TargetMarginals(target, _order(k))
+
+
+def workload_on(
+    chosen: WorkloadPlan | Iterable[Iterable[str] | str] | None, domain: Domain, default: WorkloadPlan
+) -> Workload:
+    """The workload that a caller chose (a plan, a workload, or plain marginals) on a domain; the default for None.
+
+    >>> workload_on(["b", ("b", "a")], Domain({"a": 2, "b": 3}), all_marginals(1)).marginals
+    (('b',), ('a', 'b'))
+    """
+    if chosen is None:
+        return default.on(domain)
+    return (chosen if isinstance(chosen, WorkloadPlan) else Workload(chosen)).on(domain)
 
 
 def _order(k: int) -> int:

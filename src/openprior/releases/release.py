@@ -24,7 +24,7 @@ from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, Session, open_session
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import appearing, fresh, read, sweep, write
@@ -205,8 +205,7 @@ def _schema(schema: Schema | None, public: Any) -> Schema:
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
-    plan: Any = all_marginals(3) if workload is None else workload
-    work: Workload = (plan if hasattr(plan, "on") else Workload(plan)).on(schema.domain)
+    work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     return work
 

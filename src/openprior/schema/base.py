@@ -13,23 +13,19 @@ True
 import contextlib
 import hashlib
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from openprior.errors import SchemaError
-from openprior.schema import toml
-from openprior.schema.bins import Datetime, Integer, Real
-from openprior.schema.columns import Boolean, Categorical, Column, Labelled, Ordered
+from openprior.schema.bins import Integer
+from openprior.schema.columns import Column, Labelled
+from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
 
-__all__ = ["KINDS", "Schema"]
-
-KINDS: dict[str, type[Column]] = {k.kind: k for k in (Categorical, Ordered, Boolean, Integer, Real, Datetime)}
+__all__ = ["Schema"]
 
 
 @dataclass(frozen=True)
@@ -98,16 +94,16 @@ class Schema:
     @cached_property
     def levels(self) -> dict[str, Level]:
         """Every level of every hierarchy, from the bottom up."""
-        found: dict[str, Level] = {}
+        by_name: dict[str, Level] = {}
         for h in self.hierarchies:
             _, labels, codes = self.parents(h.column)
-            below = found.get(h.column)
-            found[h.name] = (
+            below = by_name.get(h.column)
+            by_name[h.name] = (
                 Level(h.column, labels, codes)
                 if below is None
                 else Level(below.column, labels, codes[below.codes])
             )
-        return found
+        return by_name
 
     @cached_property
     def full_domain(self) -> Domain:
@@ -118,7 +114,7 @@ class Schema:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical TOML (without comments), in hex."""
-        return hashlib.sha256(self._toml(notes={}).encode()).hexdigest()
+        return hashlib.sha256(write_document(self, notes={}).encode()).hexdigest()
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -163,8 +159,8 @@ class Schema:
         of a private file without a header is somebody's row.
         """
         present = list(names)
-        wanted = (*self.names, self.person_id) if person_id and self.person_id is not None else self.names
-        for name in wanted:
+        needed = (*self.names, self.person_id) if person_id and self.person_id is not None else self.names
+        for name in needed:
             times = present.count(name)
             if times > 1:
                 raise SchemaError(f"{what} has column '{name}' {times} times; keep one")
@@ -186,7 +182,7 @@ class Schema:
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
     ) -> "Schema":
-        """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels a column."""
+        """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column."""
         from openprior.schema.draft import draft_columns
 
         columns, notes = draft_columns(
@@ -204,56 +200,12 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML, one table per column, the draft's remarks as comments."""
-        return self._toml(self.notes)
-
-    def _toml(self, notes: Mapping[str, str]) -> str:
-        parts = []
-        if self.person_id is not None:
-            parts.append(f"person_id = {toml.value(self.person_id)}\n")
-            parts.append(f"max_rows_per_person = {self.max_rows_per_person}\n\n")
-        for column in self.columns:
-            if column.name in notes:
-                parts.append(toml.comment(notes[column.name]))
-            parts.append(toml.table(("columns", column.name), _entries(column)) + "\n")
-        for level in self.hierarchies:
-            path = ("hierarchies", level.name)
-            entries: dict[str, object] = {"column": level.column}
-            if level.prefix is not None:
-                entries["prefix"] = level.prefix
-            parts.append(toml.table(path, entries) + "\n")
-            if level.map:
-                parts.append(toml.table((*path, "map"), dict(level.map)) + "\n")
-        return "".join(parts).rstrip("\n") + "\n"
+        return write_document(self, self.notes)
 
     @classmethod
     def from_toml(cls, text: str) -> "Schema":
         """Read what `to_toml` wrote, or a person."""
-        try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            hint = (
-                ", or a column declared twice" if "twice" in str(error) or "overwrite" in str(error) else ""
-            )
-            raise SchemaError(f"the schema is not TOML{hint}: {error}; correct it there") from None
-        _known("the schema", document, {"person_id", "max_rows_per_person", "columns", "hierarchies"})
-        columns = [_column(name, dict(entry)) for name, entry in _tables(document, "columns")]
-        levels = []
-        for name, entry in _tables(document, "hierarchies"):
-            _known(f"hierarchy '{name}'", entry, {"column", "prefix", "map"})
-            if "column" not in entry:
-                raise SchemaError(f"hierarchy '{name}' names no column; add column = \"...\"")
-            if not isinstance(entry["column"], str):
-                raise SchemaError(f"hierarchy '{name}' has column = {entry['column']!r}; use one name")
-            pairs = entry.get("map", {})
-            if not isinstance(pairs, dict):
-                raise SchemaError(f"hierarchy '{name}' has map = {pairs!r}; write a table child = \"parent\"")
-            levels.append(
-                Hierarchy(
-                    name=name, column=entry["column"], prefix=entry.get("prefix"), map=tuple(pairs.items())
-                )
-            )
-        delta = document.get("max_rows_per_person", 1)
-        return cls(tuple(columns), document.get("person_id"), delta, tuple(levels))
+        return cls(**read_document(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the TOML file; it appears whole or not at all."""
@@ -282,46 +234,3 @@ class Schema:
             return cls.from_toml(text)
         except SchemaError as error:
             raise SchemaError(f"schema {path}: {error}") from None
-
-
-def _entries(column: Column) -> dict[str, object]:
-    """What a column says beyond its defaults; kind, dtype and the kind's own fields always."""
-    entries: dict[str, object] = {"kind": column.kind}
-    own = {"dtype", "values", "low", "high"}
-    for f in fields(column):
-        value = getattr(column, f.name)
-        if f.name != "name" and (f.name in own or f.default is MISSING or value != f.default):
-            entries[f.name] = value
-    return entries
-
-
-def _column(name: str, entry: dict[str, Any]) -> Column:
-    kind = entry.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise SchemaError(f"column '{name}' has kind = {kind!r}; use one of {', '.join(KINDS)}")
-    cls = KINDS[kind]
-    known = {f.name for f in fields(cls)} - {"name"}
-    _known(f"column '{name}'", entry, known)
-    for f in fields(cls):
-        if (
-            f.name in entry
-            and f.name in ("values", "bins", "missing_values")
-            and not isinstance(entry[f.name], list)
-        ):
-            raise SchemaError(f"column '{name}' has {f.name} = {entry[f.name]!r}; use a list")
-    if "values" in known and cls is not Boolean and "values" not in entry:
-        raise SchemaError(f"column '{name}' has no values; list at least one")
-    return cls(name=name, **entry)
-
-
-def _tables(document: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    section = document.get(name, {})
-    if not isinstance(section, dict) or not all(isinstance(entry, dict) for entry in section.values()):
-        raise SchemaError(f"'{name}' holds something other than tables; write [{name}.<name>] for each")
-    return list(section.items())
-
-
-def _known(what: str, entry: Mapping[str, object], known: set[str]) -> None:
-    for key in entry:
-        if key not in known:
-            raise SchemaError(f"{what} has the unknown key '{key}'; known are {', '.join(sorted(known))}")

@@ -86,7 +86,7 @@ def draft_columns(
             array = plain(batch.column(name))
             if pa.types.is_nested(array.type):
                 raise SchemaError(
-                    f"column '{name}' holds {array.type}, several values a row; flatten or drop it"
+                    f"column '{name}' holds {array.type}, several values per row; flatten or drop it"
                 )
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
             types[name] = _common(types.get(name, kind), kind)
@@ -145,19 +145,19 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
     if pa.types.is_floating(kind):
         values = pc.if_else(pc.is_nan(values), None, values)
     present = values.is_valid().to_numpy(zero_copy_only=False)
-    found = _Counts(name, values.drop_null(), counts[present], not present.all(), str(kind))
-    if not len(found.values):
-        return _nothing(found)
+    observed = _Counts(name, values.drop_null(), counts[present], not present.all(), str(kind))
+    if not len(observed.values):
+        return _nothing(observed)
     if pa.types.is_boolean(kind):
         return Boolean(name=name, missing=True)
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        return _datetime(found, found.dtype, options)
+        return _datetime(observed, observed.dtype, options)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        plain_type = "double" if pa.types.is_decimal(kind) else found.dtype
-        values = numbers(found.values).values
+        plain_type = "double" if pa.types.is_decimal(kind) else observed.dtype
+        values = numbers(observed.values).values
         if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
-            return _number(found, values, plain_type, options)
-    return _categorical(found, text(found.values), "string", options)
+            return _number(observed, values, plain_type, options)
+    return _categorical(observed, text(observed.values), "string", options)
 
 
 def _from_text(
@@ -174,72 +174,72 @@ def _from_text(
         blank, tokens = pc.or_kleene(blank, pc.equal(words, "N")), (*MISSING_TOKENS, "N")
     kept = pc.invert(pc.fill_null(blank, True))
     missing = not pc.all(kept).as_py()
-    found = _Counts(
+    observed = _Counts(
         name, words.filter(kept), counts[kept.to_numpy(zero_copy_only=False)], missing, dtype or "string"
     )
-    column = _guess(found, dtype, options)
+    column = _guess(observed, dtype, options)
     if tokens != MISSING_TOKENS:
         return type(column)(**{**column.__dict__, "missing_values": tokens})
     return column
 
 
-def _guess(found: _Counts, dtype: str | None, options: _Options) -> Column:
-    words = found.values
+def _guess(observed: _Counts, dtype: str | None, options: _Options) -> Column:
+    words = observed.values
     if not len(words):
-        return _nothing(found)
+        return _nothing(observed)
     spelled = sorted(words.to_pylist(), key=str.lower) if len(words) == 2 else []
     if tuple(word.lower() for word in spelled) in _TRUTHS:
-        return Boolean(name=found.name, values=tuple(spelled), dtype=found.dtype, missing=True)
+        return Boolean(name=observed.name, values=tuple(spelled), dtype=observed.dtype, missing=True)
     if _all(words, _WHOLE):
-        return _number(found, numbers(words).values, dtype or "int64", options)
+        return _number(observed, numbers(words).values, dtype or "int64", options)
     if _all(words, _PLAIN_NUMBER):
-        return _number(found, numbers(words).values, dtype or "double", options, whole=False)
+        return _number(observed, numbers(words).values, dtype or "double", options, whole=False)
     for time_of_day in (False, True):
         if moments(words, time_of_day=time_of_day).unparsed is None:
             dates, zoned = _all(words, r"^\d{4}-\d{2}-\d{2}$"), _all(words, r"(Z|[+-]\d{2}:?\d{2})$")
             stamp = "timestamp[us, tz=UTC]" if zoned else "timestamp[us]"
             meant = "time64[us]" if time_of_day else "date32[day]" if dates else stamp
-            return _datetime(found, meant, options, dtype)
-    return _categorical(found, words, found.dtype, options)
+            return _datetime(observed, meant, options, dtype)
+    return _categorical(observed, words, observed.dtype, options)
 
 
-def _nothing(found: _Counts) -> Column:
-    kind = arrow_type(found.dtype) if found.dtype != "null" else pa.null()
-    dtype = found.dtype if is_string(kind) else "string"
+def _nothing(observed: _Counts) -> Column:
+    kind = arrow_type(observed.dtype) if observed.dtype != "null" else pa.null()
+    dtype = observed.dtype if is_string(kind) else "string"
     return Categorical(
-        name=found.name, values=(), dtype=dtype, missing=True, other=True, out_of_domain="other"
+        name=observed.name, values=(), dtype=dtype, missing=True, other=True, out_of_domain="other"
     )
 
 
-def _categorical(found: _Counts, words: pa.Array, dtype: str, options: _Options) -> Column:
-    order = np.argsort(-found.counts, kind="stable")[: options.max_values]
+def _categorical(observed: _Counts, words: pa.Array, dtype: str, options: _Options) -> Column:
+    order = np.argsort(-observed.counts, kind="stable")[: options.max_values]
     kept = sorted(words.take(pa.array(order)).to_pylist())
     return Categorical(
-        name=found.name,
+        name=observed.name,
         values=tuple(kept),
         dtype=dtype,
-        missing=found.missing,
+        missing=observed.missing,
         other=True,
         out_of_domain="other",
     )
 
 
 def _number(
-    found: _Counts, values: npt.NDArray[Any], dtype: str, options: _Options, *, whole: bool | None = None
+    observed: _Counts, values: npt.NDArray[Any], dtype: str, options: _Options, *, whole: bool | None = None
 ) -> Column:
     if values.dtype.kind == "f":
         finite = np.isfinite(values)
-        values, counts = values[finite], found.counts[finite]
+        values, counts = values[finite], observed.counts[finite]
     else:
-        counts = found.counts
+        counts = observed.counts
     if not len(values):
-        return _nothing(found)
+        return _nothing(observed)
     if whole is None:
         whole = values.dtype.kind in "iu" or bool(
             (values == np.floor(values)).all() and abs(values).max() < 2**53
         )
     common: dict[str, Any] = {
-        "name": found.name,
+        "name": observed.name,
         "missing": True,  # the private table may lack values that the public one has: a draft must not refuse it
         "out_of_domain": "clip",
         "dtype": dtype,
@@ -255,21 +255,23 @@ def _number(
     return (Integer if whole else Real)(bins=tuple(edges), **common)
 
 
-def _datetime(found: _Counts, meant: str, options: _Options, dtype: str | None = None) -> Column:
+def _datetime(observed: _Counts, meant: str, options: _Options, dtype: str | None = None) -> Column:
     arrow = arrow_type(meant)
-    values = moments(found.values, time_of_day=bool(pa.types.is_time(arrow))).values
+    values = moments(observed.values, time_of_day=bool(pa.types.is_time(arrow))).values
     values = np.clip(values, FIRST_MOMENT, LAST_MOMENT)
     days = pa.types.is_date(arrow) or int(values.max()) - int(values.min()) >= options.bins * DAY
     step = DAY if days else 60_000_000
     # All edges on the grid of days or minutes, the outer ones outside the values.
     ticks = np.append(np.floor_divide(values, step), [values.min() // step, -(-values.max() // step)])
-    counts = np.append(found.counts, [0, 0])
+    counts = np.append(observed.counts, [0, 0])
     if ticks.min() == ticks.max():
         room = (ticks.max() + 1) * step <= LAST_MOMENT
         ticks, counts = np.append(ticks, ticks.max() + (1 if room else -1)), np.append(counts, 0)
     edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False)
     bins = tuple(moment_of(int(edge) * step, arrow) for edge in edges)
-    return Datetime(name=found.name, missing=True, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow))
+    return Datetime(
+        name=observed.name, missing=True, out_of_domain="clip", bins=bins, dtype=dtype or str(arrow)
+    )
 
 
 def _all(words: pa.Array, pattern: str) -> bool:

@@ -43,9 +43,9 @@ def quantile_edges(
     own = np.concatenate([values[heavy], after])
     light = np.ones(len(values), np.bool_)
     light[heavy] = False
-    wanted = max(bins - len(np.unique(own[(own > low) & (own < high)])), 1)
+    light_bins = max(bins - len(np.unique(own[(own > low) & (own < high)])), 1)
     share = np.cumsum(counts * light) / max((counts * light).sum(), 1)
-    places = np.searchsorted(share, np.arange(1, wanted) / wanted, side="right")
+    places = np.searchsorted(share, np.arange(1, light_bins) / light_bins, side="right")
     inner = np.unique(np.concatenate([values[np.minimum(places, len(values) - 1)], own]))
     inner = inner[(inner > low) & (inner < high)]
     edges = np.concatenate([[low], inner, [high]])

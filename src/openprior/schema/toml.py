@@ -1,6 +1,6 @@
 """A small TOML writer, enough for a schema, whose output `tomllib` reads back exactly.
 
-Python reads TOML but does not write it. Tables are written one key a line, long lists wrapped, so that a
+Python reads TOML but does not write it. Tables are written one key per line, long lists wrapped, so that a
 person can edit the file.
 
 >>> table(("columns", "age"), {"kind": "integer", "bins": [0, 18, 99]})
@@ -38,7 +38,7 @@ def value(item: object) -> str:
 
 
 def table(path: Iterable[str], entries: Mapping[str, object]) -> str:
-    """The table at a path, `("a", "b")` for [a.b], with one key a line."""
+    """The table at a path, `("a", "b")` for [a.b], with one key per line."""
     header = ".".join(key(name) for name in path)
     return "\n".join([f"[{header}]", *(f"{key(k)} = {value(v)}" for k, v in entries.items()), ""])
 

@@ -41,7 +41,7 @@ MASTER = "OPENPRIOR_SPARK_MASTER"
 _LOCAL = "local[*,4]"
 """Every core of this machine; a task that dies is tried four times, as on a cluster."""
 _JAVA = 17
-_TASKS_A_CORE = 4
+_TASKS_PER_CORE = 4
 _TASKS = 256
 """Tasks of a pass on a cluster whose cores come and go."""
 _RECORDS = 32_768
@@ -168,24 +168,24 @@ def items_frame(session: Any, items: Iterable[bytes], tasks: int) -> Any:
 
 
 def most_tasks(session: Any) -> int:
-    """How many tasks a pass may have: several a core, so that a slow one does not hold up the rest; and no more, as
+    """How many tasks a pass may have: several per core, so that a slow one does not hold up the rest; and no more, as
     each makes tables of its own."""
     try:
         context = session.sparkContext
         cores, master = int(context.defaultParallelism), str(context.master)
     except spark_errors():  # Spark Connect does not tell
         return _TASKS
-    return _TASKS_A_CORE * cores if master.startswith("local") else max(_TASKS_A_CORE * cores, _TASKS)
+    return _TASKS_PER_CORE * cores if master.startswith("local") else max(_TASKS_PER_CORE * cores, _TASKS)
 
 
 @contextlib.contextmanager
 def large_batches(session: Any, *, bounded: bool) -> Iterator[None]:
     """Larger Arrow batches meanwhile. Where rows are of bounded size their bytes need no counting, which is done row by
     row and takes as long as all the rest."""
-    wanted = {_RECORDS_KEY: str(_RECORDS)} | ({_BYTES_KEY: str(2**31 - 1)} if bounded else {})
-    before = {key: session.conf.get(key, None) for key in wanted}
+    settings = {_RECORDS_KEY: str(_RECORDS)} | ({_BYTES_KEY: str(2**31 - 1)} if bounded else {})
+    before = {key: session.conf.get(key, None) for key in settings}
     try:
-        for key, value in wanted.items():
+        for key, value in settings.items():
             session.conf.set(key, value)
         yield
     finally:

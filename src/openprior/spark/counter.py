@@ -4,7 +4,7 @@ Every task counts its rows into tables of its own. The tables are added on the e
 the driver adds the last few as they come, one partition after another: its memory is that of the tables, however many
 rows, tasks and executors there are. A task that dies is run again and gives the same table.
 
-The limit of Δ rows a person takes one shuffle, which brings a person's rows together. They are put in the order of a
+The limit of Δ rows per person takes one shuffle, which brings a person's rows together. They are put in the order of a
 hash of the person and the codes, and the first Δ count: a choice that looks random, but is the same wherever the rows
 lay and however often a task runs. (On one machine the first Δ rows of the table count instead.) Which rows of a person
 are kept depends on that person's rows only, and there are at most Δ of them: so one person moves at most Δ counted
@@ -28,6 +28,8 @@ from openprior.spark.by_group import SparkExecutor
 from openprior.spark.cluster import explain, large_batches, map_arrow, most_tasks, spark_errors
 from openprior.spark.packing import spans
 from openprior.spark.reading import Rows, SparkFiles, SparkSource
+from openprior.spark.refusals import refusal
+from openprior.spark.vectors import PACKED, PARTIAL, Vectors, add, add_last
 from openprior.tables.encode import Encoder
 
 __all__ = ["SparkEngine"]
@@ -52,7 +54,7 @@ class SparkEngine:
         self.executor = SparkExecutor(source.session)
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
-        """The flat counts of all cells over the encoder's source, at most Δ rows a person, and the number of rows."""
+        """The flat counts of all cells over the encoder's source, at most Δ rows per person, and the number of rows."""
         session = self._source.session
         most = most_tasks(session)
         widths = _widths(most)
@@ -62,7 +64,7 @@ class SparkEngine:
         tally = Tally(Plan(cells, MANY))
         job = _job(encoder, rows, tally.plan, widths[0])
         is_limited = encoder.private and encoder.schema.person_id is not None
-        vectors = tasks.Vectors(1 + len(tally.tables))
+        vectors = Vectors(1 + len(tally.tables))
         refused: list[bytes] = []
         problem = ""
         try:
@@ -79,7 +81,7 @@ class SparkEngine:
         if problem:
             raise SourceError(problem)
         if refused:
-            raise tasks.refusal(min(refused))
+            raise refusal(min(refused))
         flat = vectors.flat()
         tally.tables = flat[1 : 1 + len(tally.tables)]
         return tally.counts(), int(flat[0])
@@ -109,14 +111,14 @@ def _widths(most: int) -> list[int]:
 
 
 def _counted(job: tasks.Job, rows: Rows, most: int) -> Any:
-    return map_arrow(rows.frame.coalesce(most), partial(tasks.count, job), tasks.PARTIAL)
+    return map_arrow(rows.frame.coalesce(most), partial(tasks.count, job), PARTIAL)
 
 
 def _limited(job: tasks.Job, rows: Rows, most: int) -> Any:
     encoded = map_arrow(rows.frame, partial(tasks.encode, job), tasks.LIMITED)
     together = encoded.selectExpr("person", "codes", "xxhash64(person, codes) AS mix").repartition("person")
     ordered = together.sortWithinPartitions("person", "mix", "codes").select("person", "codes")
-    return map_arrow(ordered.coalesce(most), partial(tasks.count_limited, job), tasks.PARTIAL)
+    return map_arrow(ordered.coalesce(most), partial(tasks.count_limited, job), PARTIAL)
 
 
 def _added(partials: Any, cells: int, widths: list[int]) -> Any:
@@ -124,5 +126,5 @@ def _added(partials: Any, cells: int, widths: list[int]) -> Any:
         parts = min(max(width, -(-width * cells // _PART_CELLS)), _PARTS)
         gathered = partials.repartition(parts, "lane", "chunk")
         if after:
-            partials = map_arrow(gathered, partial(tasks.add, cells, after), tasks.PARTIAL)
-    return map_arrow(gathered, partial(tasks.add_last, cells), tasks.PACKED)
+            partials = map_arrow(gathered, partial(add, cells, after), PARTIAL)
+    return map_arrow(gathered, partial(add_last, cells), PACKED)

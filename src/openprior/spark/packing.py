@@ -53,14 +53,14 @@ class _Field:
 class Packing:
     """Which columns travel in which word."""
 
-    def __init__(self, columns: Sequence[str], given: Mapping[str, Span]) -> None:
+    def __init__(self, columns: Sequence[str], span_of: Mapping[str, Span]) -> None:
         self.columns = tuple(columns)
         self._fields: dict[str, _Field] = {}
         word, shift = 0, 0
         for name in columns:
-            if name not in given:
+            if name not in span_of:
                 continue
-            low, high = given[name]
+            low, high = span_of[name]
             bits = (high - low + 3).bit_length()
             if shift + bits > _WORD:
                 word, shift = word + 1, 0
@@ -88,10 +88,10 @@ class Packing:
 
 def spans(schema: Schema) -> dict[str, Span]:
     """From where to where a column's numbers differ for the encoder, where that takes few bits."""
-    found: dict[str, Span] = {}
+    narrow: dict[str, Span] = {}
     for column in schema.columns:
         if isinstance(column, Integer):
             low, high = (int(bound) for bound in column.bounds)
             if high - low < 1 << _MOST_BITS and max(abs(low), abs(high)) < 2**62:
-                found[column.name] = (low, high)
-    return found
+                narrow[column.name] = (low, high)
+    return narrow

@@ -1,12 +1,8 @@
-"""What runs on Spark's executors: encode, limit, count, add. The encoder and the kernel are those of this machine.
+"""What runs on Spark's executors: encode, limit, count. The encoder and the kernel are those of this machine.
 
-A partition's counts are a flat vector: the number of rows, then the tables of the plan. It travels in rows of a few
-hundred cells (`chunk` says which; rows of zeros stay at home), so that no row and no batch of them is large. `lane`
-says which vectors are added next. A refusal travels as data too, in chunk −1: raised on an executor it would be tried
-again and printed with its surroundings. Other errors keep only their class, as their words may quote a row.
+A task gives back its partition's counts as a vector (vectors.py), or the refusal that it met (refusals.py).
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,40 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from openprior import errors
 from openprior.counting.local import Tally
 from openprior.counting.passes import Plan
-from openprior.errors import OpenPriorError, SourceError
+from openprior.errors import SourceError
 from openprior.schema.base import Schema
+from openprior.spark.binary import from_binary, to_binary
 from openprior.spark.cluster import Step
+from openprior.spark.refusals import Guarded, refusal
+from openprior.spark.vectors import Batches, refused_batch, vector_batches
 from openprior.tables.encode import Encoder, dtype_for
 from openprior.tables.persons import person_names
 
-__all__ = [
-    "LIMITED",
-    "PACKED",
-    "PARTIAL",
-    "Job",
-    "Vectors",
-    "add",
-    "add_last",
-    "count",
-    "count_limited",
-    "encode",
-    "refusal",
-    "version",
-]
+__all__ = ["LIMITED", "Job", "count", "count_limited", "encode", "version"]
 
-CELLS = 256
-"""Cells of a row: two kilobytes."""
-PARTIAL = "lane int, chunk int, table binary"
 LIMITED = "person binary, codes binary"
 """Persons are bytes, because Spark may be told to compare texts by other rules than ours."""
-PACKED = "chunks binary, tables binary"
-
-_BLOCK = 2048  # rows that go to the driver together: four megabytes
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -90,40 +67,6 @@ class Job:
         return np.dtype([(f"c{i}", dtype_for(size)) for i, size in enumerate(self.plan.cells.domain.shape)])
 
 
-class Vectors:
-    """Sums of flat vectors, one a lane, of which only the chunks that came are held."""
-
-    def __init__(self, cells: int) -> None:
-        self.chunks = -(-cells // CELLS)
-        # Fresh zeros take no memory until they are touched.
-        self._sums: dict[int, NDArray[np.int64]] = {}
-        self._seen: dict[int, NDArray[np.bool_]] = {}
-
-    def add(self, lane: int, chunks: NDArray[Any], tables: NDArray[np.int64]) -> None:
-        """Add some chunks [k, CELLS], each of them once."""
-        if lane not in self._sums:
-            self._sums[lane] = np.zeros((self.chunks, CELLS), np.int64)
-            self._seen[lane] = np.zeros(self.chunks, np.bool_)
-        self._sums[lane][chunks] += tables
-        self._seen[lane][chunks] = True
-
-    def flat(self) -> NDArray[np.int64]:
-        """The sum of all lanes."""
-        total = np.zeros((self.chunks, CELLS), np.int64)
-        for lane, sums in self._sums.items():
-            seen = self._seen[lane]
-            total[seen] += sums[seen]
-        return total.ravel()
-
-    def parts(self, size: int) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Lane, chunks and tables of what came, so many at a time."""
-        for lane, sums in self._sums.items():
-            places = np.flatnonzero(self._seen[lane])
-            for start in range(0, len(places), size):
-                some = places[start : start + size]
-                yield lane, some, sums[some]
-
-
 def count(job: Job, batches: Batches) -> Batches:
     """Encode and count one partition."""
 
@@ -141,12 +84,12 @@ def encode(job: Job, batches: Batches) -> Batches:
     """The rows of one partition as (person, codes); a refusal has no person."""
     layout, person_id = job.layout, job.schema.person_id
     assert person_id is not None
-    rows = _Guarded(lambda: _encoded(job, person_id, batches))
+    rows = Guarded(lambda: _encoded(job, person_id, batches))
     for names, columns in rows:
         packed = np.empty(len(names), layout)
         for i, column in enumerate(columns):
             packed[f"c{i}"] = column
-        yield pa.RecordBatch.from_arrays([names, _binary(_bytes(packed))], names=["person", "codes"])
+        yield pa.RecordBatch.from_arrays([names, to_binary(packed)], names=["person", "codes"])
     if rows.refusal:
         nobody = pa.nulls(1, pa.binary())
         yield pa.RecordBatch.from_arrays([nobody, pa.array([rows.refusal])], names=["person", "codes"])
@@ -171,7 +114,7 @@ def count_limited(job: Job, batches: Batches) -> Batches:
             if person.null_count:
                 raise refusal(codes.filter(person.is_null())[0].as_py())
             keep = ranks(person) < job.schema.max_rows_per_person
-            rows = _fixed(codes, layout.itemsize).view(layout)[:, 0][keep]
+            rows = from_binary(codes, layout.itemsize).view(layout)[:, 0][keep]
             if len(rows):
                 tally.add([np.ascontiguousarray(rows[name]) for name in layout.names or ()])
         return tally
@@ -205,120 +148,13 @@ def _counted(job: Job, work: Callable[[], Tally]) -> Batches:
 
     context: Any = TaskContext.get()
     lane = context.partitionId() % job.lanes
-    tallies = _Guarded(lambda: iter([work()]))
+    tallies = Guarded(lambda: iter([work()]))
     for tally in tallies:
-        flat = np.zeros(-(-(1 + len(tally.tables)) // CELLS) * CELLS, np.int64)
-        flat[0], flat[1 : 1 + len(tally.tables)] = tally.rows, tally.tables
-        table = flat.reshape(-1, CELLS)
-        chunks = np.flatnonzero(table.any(axis=1))
-        for start in range(0, len(chunks), _BLOCK):
-            some = chunks[start : start + _BLOCK]
-            yield _partial(lane, some, table[some])
+        yield from vector_batches(lane, tally.rows, tally.tables)
     if tallies.refusal:
-        yield _refused(tallies.refusal)
-
-
-def add(cells: int, lanes: int, batches: Batches) -> Batches:
-    """Add the vectors of each lane; the sums go to one of so many lanes next."""
-    sums = Vectors(cells)
-    for refused in _sum(sums, batches):
-        yield _refused(refused)
-    for lane, chunks, tables in sums.parts(_BLOCK):
-        yield _partial(lane % lanes, chunks, tables)
-
-
-def add_last(cells: int, batches: Batches) -> Batches:
-    """Add, and pack what goes to the driver; a refusal has no chunks."""
-    sums = Vectors(cells)
-    for refused in _sum(sums, batches):
-        yield _row(b"", refused)
-    for _, chunks, tables in sums.parts(_BLOCK):
-        yield _row(chunks.astype(np.int32).tobytes(), tables.tobytes())
-
-
-def _sum(sums: Vectors, batches: Batches) -> set[bytes]:
-    refused: set[bytes] = set()
-    for batch in batches:
-        lane, chunk = batch.column("lane").to_numpy(), batch.column("chunk").to_numpy()
-        whole = chunk >= 0
-        if not whole.all():
-            refused |= set(batch.column("table").filter(pa.array(~whole)).to_pylist())
-        lane, chunk = lane[whole], chunk[whole]
-        tables = _fixed(batch.column("table").filter(pa.array(whole)), CELLS * 8).view(np.int64)
-        # Rows of one vector come in order, so each stretch that rises has every chunk once.
-        cuts = np.flatnonzero((np.diff(chunk) <= 0) | (np.diff(lane) != 0)) + 1
-        for start, stop in zip([0, *cuts], [*cuts, len(chunk)], strict=True):
-            if stop > start:
-                sums.add(int(lane[start]), chunk[start:stop], tables[start:stop])
-    return refused
-
-
-# Refusals.
-
-
-class _Guarded:
-    """A generator's items up to its end or its refusal; any other error is raised anew, without its words."""
-
-    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
-        self._make = make
-        self.refusal = b""
-
-    def __iter__(self) -> Iterator[Any]:
-        kind = ""
-        try:
-            yield from self._make()
-        except OpenPriorError as error:
-            self.refusal = json.dumps([type(error).__name__, str(error)]).encode()
-        except Exception as error:  # noqa: BLE001  (whatever it is, its words may quote a row)
-            kind = type(error).__name__
-        if kind:
-            raise RuntimeError(f"openprior: {kind} on an executor")
-
-
-def refusal(packed: bytes) -> OpenPriorError:
-    """The error that an executor met."""
-    kind, message = json.loads(packed)
-    made: OpenPriorError = getattr(errors, kind, SourceError)(message)
-    return made
+        yield refused_batch(tallies.refusal)
 
 
 def version() -> str:
     """The version of openprior that runs here."""
     return str(sys.modules["openprior"].__version__)
-
-
-# Arrow.
-
-
-def _partial(lane: int, chunks: NDArray[Any], tables: NDArray[np.int64]) -> pa.RecordBatch:
-    lanes = np.full(len(chunks), lane, np.int32)
-    arrays = [pa.array(lanes), pa.array(chunks.astype(np.int32)), _binary(_bytes(tables))]
-    return pa.RecordBatch.from_arrays(arrays, names=["lane", "chunk", "table"])
-
-
-def _refused(packed: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([0], pa.int32()), pa.array([-1], pa.int32()), pa.array([packed], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, names=["lane", "chunk", "table"])
-
-
-def _row(chunks: bytes, tables: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([chunks], pa.binary()), pa.array([tables], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, names=["chunks", "tables"])
-
-
-def _bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
-
-
-def _binary(rows: NDArray[np.uint8]) -> pa.Array:
-    """Rows of bytes [n, width] as a binary array, without a copy."""
-    n, width = rows.shape
-    offsets = np.arange(0, (n + 1) * width, width, dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(rows)])
-
-
-def _fixed(array: pa.Array, width: int) -> NDArray[np.uint8]:
-    """A binary array whose values all have this width, as rows of bytes [n, width]."""
-    fixed = array.cast(pa.binary(width))
-    data = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)
-    return data[fixed.offset * width : (fixed.offset + len(fixed)) * width].reshape(len(fixed), width)

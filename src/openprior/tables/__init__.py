@@ -1,1 +1,13 @@
-"""Rows: where tables come from, how their values become codes one by one, whose rows they are, and the way back."""
+"""Rows: where they come from, how each value becomes a code by itself, whose they are, and the way back.
+
+source.py       anything that streams Arrow batches, behind one protocol
+files.py        CSV and Parquet files, and folders of them, as sources
+convert.py      Arrow arrays as plain numbers; the one place where text is parsed
+lookup.py       from the values of one column to its codes
+persons.py      at most Δ rows per person
+encode.py       from a source to tables of codes: schema, lookup and persons together
+table.py        a table of codes
+decode.py       from codes back to labels, types and values inside bins
+simulate.py     the embedded demo surveys
+population.py   the invented people who answer them
+"""

@@ -130,11 +130,11 @@ def _parse_moments(words: pa.Array, time_of_day: bool) -> Numbers:
     whole = pc.binary_join_element_wise("1970-01-01", words, " ") if time_of_day else words
     local = _cast_moments(pc.if_else(naive, whole, None), _MICRO)
     world = _cast_moments(pc.if_else(zoned, words, None), pa.timestamp("us", "UTC"))
-    found = pc.coalesce(local.view(pa.int64()), world.view(pa.int64()))
-    bad = _mask(found.is_null())
+    ticks = pc.coalesce(local.view(pa.int64()), world.view(pa.int64()))
+    bad = _mask(ticks.is_null())
     if null is not None:
         bad &= ~null
-    values = _numpy(found)
+    values = _numpy(ticks)
     if time_of_day:
         values = values % DAY
     return Numbers(values, null, bad if bad.any() else None)

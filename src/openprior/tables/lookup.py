@@ -54,7 +54,7 @@ class Coder:
         array = plain(array)
         if pa.types.is_nested(array.type):
             raise EncodeError(
-                f"column '{self.column.name}' holds {array.type}, several values a row; flatten it"
+                f"column '{self.column.name}' holds {array.type}, several values per row; flatten it"
             )
         if pa.types.is_dictionary(array.type):
             return self._dictionary(array)
@@ -99,11 +99,11 @@ class Coder:
         return codes
 
     def _words(self, words: pa.Array) -> Codes:
-        found = pc.index_in(pc.utf8_lower(words) if self._any_case else words, self._labels.cast(words.type))
-        codes: Codes = pc.fill_null(found, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
-        if self._any_case and len(self._keys) and found.null_count:
+        places = pc.index_in(pc.utf8_lower(words) if self._any_case else words, self._labels.cast(words.type))
+        codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
+        if self._any_case and len(self._keys) and places.null_count:
             parsed = self._numbers(numbers(words))  # "1" and "0" for true and false
-            codes = np.where(found.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
+            codes = np.where(places.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
                 self._dtype
             )
         return codes
@@ -114,18 +114,18 @@ class Coder:
         codes: Codes = np.where(null, self._dtype.type(self._null), self._pair[truth])
         return codes
 
-    def _numbers(self, given: Numbers) -> Codes:
-        values = given.values
+    def _numbers(self, parsed: Numbers) -> Codes:
+        values = parsed.values
         if self._table is not None and values.dtype.kind in "iu":
             codes = self._look(values)
         else:
-            codes = self._search(values, given.precision)
-        if given.null is not None or given.unparsed is not None:
+            codes = self._search(values, parsed.precision)
+        if parsed.null is not None or parsed.unparsed is not None:
             codes = np.array(codes)
-            if given.unparsed is not None:
-                codes[given.unparsed] = self._unparsed
-            if given.null is not None:
-                codes[given.null] = self._null
+            if parsed.unparsed is not None:
+                codes[parsed.unparsed] = self._unparsed
+            if parsed.null is not None:
+                codes[parsed.null] = self._null
         return codes
 
     def _look(self, values: npt.NDArray[Any]) -> Codes:
@@ -243,11 +243,11 @@ def column_numbers(column: Column, array: Any) -> Numbers:
         return Numbers(distinct.values[indices], null, bad, distinct.precision)
     if not isinstance(column, Datetime):
         return numbers(array)
-    found = moments(array, time_of_day=column.is_time)
+    parsed = moments(array, time_of_day=column.is_time)
     if column.step > 1:
-        values = found.values - found.values % column.step
-        return Numbers(values, found.null, found.unparsed)
-    return found
+        values = parsed.values - parsed.values % column.step
+        return Numbers(values, parsed.null, parsed.unparsed)
+    return parsed
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import cell_numbers
 from openprior.methods.base import Progress, check, mechanisms, need_public, one_of, option, register
 from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
 from openprior.methods.hierarchy.totals import refined, whole
@@ -28,7 +29,7 @@ from openprior.methods.shared.strategy import Dependence, cliques, expected_best
 from openprior.models.base import Model, round_to_counts
 from openprior.models.grouped import Group, GroupedModel
 from openprior.models.relative_entropy import Partial, ide
-from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
+from openprior.models.shrink import Measured, pooled_trust, shrink
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Counts, Total
 from openprior.questions.workload import Marginal, Workload, canonical
