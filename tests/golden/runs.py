@@ -190,7 +190,7 @@ def digests(made: op.Release) -> dict[str, str]:
         "rows": _digest(*(repr(c.to_pylist()).encode() for c in made.synthetic.columns)),
         "answers": _digest(*(_rounded(a) for a in answers)),
         "measurements": _digest(*(np.asarray(m.values, np.float64).tobytes() for m in made.measurements)),
-        "costs": _digest(*(e.rho.hex().encode() for e in events)),
+        "costs": _digest(*(float(e["rho"]).hex().encode() for e in events)),
         "spent": f"{float(made.certificate.rho_spent).hex()} in {len(events)} events",
     }
 
