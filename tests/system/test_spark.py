@@ -529,10 +529,10 @@ def test_the_page_runs(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_each_runs_elsewhere_and_in_order(session: Any) -> None:
     engine = engine_of(open_source(session.createDataFrame(codes(5))))
-    found = engine.each(lambda i: (i * i, os.getpid(), np.full(3, i)), range(30))
+    found = engine.executor.each(lambda i: (i * i, os.getpid(), np.full(3, i)), range(30))
     assert [f[0] for f in found] == [i * i for i in range(30)]
     assert os.getpid() not in {f[1] for f in found} and len({f[1] for f in found}) > 1
-    assert engine.each(str, []) == []
+    assert engine.executor.each(str, []) == []
 
 
 def test_each_raises_what_was_raised(session: Any) -> None:
@@ -544,9 +544,9 @@ def test_each_raises_what_was_raised(session: Any) -> None:
         return i
 
     with pytest.raises(OptionError, match=r"^no 4$"):
-        engine.each(refuse, range(9))
+        engine.executor.each(refuse, range(9))
     with pytest.raises(ZeroDivisionError):
-        engine.each(lambda i: 1 // i, [1, 0])
+        engine.executor.each(lambda i: 1 // i, [1, 0])
 
 
 # Without Spark.
@@ -616,7 +616,7 @@ for delta in (None, 1000):
         found.append(engine_of(source).count(encoder, cells))
     assert found[0][1] == found[1][1] == 20_000
     assert (found[0][0] == found[1][0]).all()
-assert engine_of(on_spark).each(abs, [-1, 2]) == [1, 2]
+assert engine_of(on_spark).executor.each(abs, [-1, 2]) == [1, 2]
 print("done")
 """
 

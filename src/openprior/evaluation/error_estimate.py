@@ -168,7 +168,7 @@ def write_estimate(found: ErrorEstimate, made: Release, folder: Path) -> None:
 def reach95(measured: Measurement) -> float:
     """How far the noise reaches in 95 of 100 draws: its exact quantile.
 
-    >>> round(reach95(Measurement(Total(), np.zeros(1), 1.0)), 3)
+    >>> round(reach95(Measurement.of(("a",), np.zeros(1), 1.0)), 3)
     1.96
     """
     factor = math.log(20) / math.sqrt(2) if measured.noise == "laplace" else 1.959963984540054
