@@ -22,7 +22,7 @@ def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0)
     return Table(Domain(sizes), tuple(columns))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data, or a skip."""
     folder = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -82,7 +82,7 @@ def test_the_python_runs(page: Path, tmp_path: Path) -> None:
 
 def test_the_example_mechanism_passes_the_contract() -> None:
     _, example = blocks(ROOT / "docs/add-a-mechanism.md", "python")[0]
-    options = ["tests/contract/test_mechanisms.py", "-k", "columns", "-p", "no:xdist"]
+    options = ["tests/contract/test_methods.py", "-k", "columns", "-p", "no:xdist"]
     program = f"exec({example!r})\nimport pytest\nraise SystemExit(pytest.main({options!r}))"
     done = run([sys.executable, "-c", program], ROOT)
     assert re.search(r"\d{2} passed", done.stdout), done.stdout

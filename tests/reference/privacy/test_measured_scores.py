@@ -11,7 +11,7 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal
 from openprior.releases.certificate import event_rho
 from tests.conftest import random_table
-from tests.reference.test_sensitivity import (
+from tests.reference.privacy.test_sensitivity import (
     DOMAIN,
     UNITS,
     counts_of,

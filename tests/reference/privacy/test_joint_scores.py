@@ -26,7 +26,7 @@ from openprior.privacy.selection import exponential
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload
 from openprior.tables.encode import Table
-from tests.reference.test_sensitivity import CELLS, DOMAIN, SHAPE, Counts, Histogram, histograms
+from tests.reference.privacy.test_sensitivity import CELLS, DOMAIN, SHAPE, Counts, Histogram, histograms
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 
