@@ -1,9 +1,11 @@
-"""Shared test data: small random tables, and where the real data are."""
+"""What many tests share: small random tables, progress that nobody looks at, and where the real data are."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from openprior.schema.domain import Domain
@@ -20,6 +22,17 @@ def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0)
         drawn = rng.choice(size, size=rows, p=p / p.sum())
         columns.append(((drawn + hidden * (rng.random(rows) < 0.5)) % size).astype(dtype_for(size)))
     return Table(Domain(sizes), tuple(columns))
+
+
+def arrow(table: Table, **more: Any) -> pa.Table:
+    """A coded table as a user would have it, with further columns."""
+    return pa.table({**{a: table.column(a) for a in table.domain}, **more})
+
+
+def quiet(done: int, of: int, what: str) -> None:
+    """Progress that nobody looks at, but that has to be said properly."""
+    assert 0 <= done <= of
+    assert what
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ class DiarySource:
         self.columns = tuple(rows.column_names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=20):
+        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=10):
             self._diary.append("read")
             yield batch
 

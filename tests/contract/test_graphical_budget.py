@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -39,7 +38,7 @@ from openprior.releases.certificate import event_rho
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder, Table
 from openprior.tables.source import open_source
-from tests.conftest import random_table
+from tests.conftest import arrow, quiet, random_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 
@@ -72,10 +71,6 @@ class Watched(FakeCurator):
         self.proposed.append(list(scores))
         self.chosen.append(super().select(scores, rho, how=how))
         return self.chosen[-1]
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
 
 
 def go(
@@ -501,10 +496,6 @@ def test_too_many_cells_to_count_cost_nothing(
     with pytest.raises(MarginalTooLarge, match="together"):
         go(mechanism, curator, workload=everything)
     assert curator.events == ()
-
-
-def arrow(table: Table, **more: Any) -> pa.Table:
-    return pa.table({**{a: table.column(a) for a in table.domain}, **more})
 
 
 def released(mechanism: Any, relation: str, ledger: Path, **more: Any) -> op.Release:

@@ -40,6 +40,7 @@ from openprior.schema.bins import Integer
 from openprior.schema.columns import Categorical
 from openprior.schema.levels import Hierarchy as Above
 from openprior.tables.encode import Encoder, Table, encode_table
+from tests.conftest import quiet
 from tests.diary import DiaryLedger, DiarySource
 
 AREAS = ("10a", "10b", "20a", "20b", "20c", "30a")
@@ -170,11 +171,6 @@ def made(
     vault = Vault(Encoder(schema, DiarySource(private, diary), private=True, levels=True))
     curator = Curator(vault, unit=unit, noise=noise or NoNoise(), account=account)
     return Run(curator, account, ledger, Budget("secret", epsilon, delta, rho, {}), unit, schema, diary)
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
-    assert what
 
 
 def release_in(run: Run, mechanism: Any, public: Table | None = None, seed: int = 0) -> Model:

@@ -13,6 +13,7 @@ from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.questions.workload import all_marginals
 from openprior.tables.encode import Table
+from tests.conftest import quiet
 
 SIZES = (8, 5, 2, 12, 4, 3, 6, 10)
 N, M = 20_000, 5_000
@@ -56,7 +57,7 @@ def error(answers: dict) -> float:
 def tilt(public: Table | None, epsilon: float, seed: int) -> float:
     curator = FakeCurator(PRIVATE, epsilon=epsilon, noise=SeededNoise(seed))
     rng = np.random.default_rng(seed)
-    model = Tilt(particles=100_000).run(curator, public, WORK, rng, lambda done, of, what: None)
+    model = Tilt(particles=100_000).run(curator, public, WORK, rng, quiet)
     return error(model.answers(WORK.marginals))
 
 

@@ -7,15 +7,14 @@ import pytest
 import openprior as op
 from openprior.errors import LedgerError, OptionError
 from openprior.privacy.ledger import Ledger
-from tests.conftest import random_table
+from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2}
 SCHEMA = op.Schema.from_sizes(SIZES)
 
 
 def table(rows: int, seed: int, skew: float = 1.0) -> pa.Table:
-    made = random_table(SIZES, rows, seed, skew)
-    return pa.table({a: made.column(a) for a in SIZES})
+    return arrow(random_table(SIZES, rows, seed, skew))
 
 
 PRIVATE = table(8000, 1)
@@ -57,10 +56,7 @@ def test_by_chance_is_what_samples_of_one_population_differ_by() -> None:
     found = []
     for seed in range(30):
         order = rng.permutation(whole.n)
-        one, two = (
-            pa.table({a: t.column(a) for a in SIZES})
-            for t in (whole.take(order[:2000]), whole.take(order[2000:2700]))
-        )
+        one, two = arrow(whole.take(order[:2000])), arrow(whole.take(order[2000:2700]))
         found.append(op.screen(one, [two], schema=SCHEMA, epsilon=100.0, seed=seed).best)
     assert np.mean([s.error for s in found]) == pytest.approx(np.mean([s.by_chance for s in found]), rel=0.15)
     assert sum("another sample" in s.verdict for s in found) >= 28

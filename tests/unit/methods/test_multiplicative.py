@@ -17,16 +17,12 @@ from openprior.privacy.noise import SeededNoise
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
-from tests.conftest import random_table
+from tests.conftest import quiet, random_table
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 PRIVATE = random_table(SIZES, 500, 1)
 PUBLIC = random_table(SIZES, 400, 2, skew=2.0)
 WORK = all_marginals(2).on(PRIVATE.domain)
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    return None
 
 
 def fit(mechanism: object, *, noise: object = None, workload: Workload = WORK, **budget: float) -> tuple:

@@ -26,7 +26,7 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal, Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
-from tests.conftest import random_table
+from tests.conftest import quiet, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 4, "e": 3}
 
@@ -517,11 +517,6 @@ def test_intervals_cover_the_private_counts() -> None:
 
 
 # The mechanism.
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
-    assert what
 
 
 def run(
