@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from openprior.methods.tilt import Tilt
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
 
@@ -33,6 +34,12 @@ def quiet(done: int, of: int, what: str) -> None:
     """Progress that nobody looks at, but that has to be said properly."""
     assert 0 <= done <= of
     assert what
+
+
+@pytest.fixture
+def few_particles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tilt has few particles where nothing else is said: for tests of the ways to it, not of its accuracy."""
+    monkeypatch.setitem(Tilt.__init__.__kwdefaults__, "particles", 2000)
 
 
 @pytest.fixture(scope="session")

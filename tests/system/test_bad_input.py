@@ -252,9 +252,7 @@ def test_bad_input_is_one_line_and_costs_nothing(place: Path, name: str) -> None
         check_nothing_left(place)
 
 
-@pytest.mark.parametrize(
-    "name", ["missing column, private", "value outside the bins", "not UTF-8", "delta is 1", "unknown type"]
-)
+@pytest.mark.parametrize("name", ["value outside the bins", "delta is 1"])
 def test_the_real_program(place: Path, name: str) -> None:
     check_refused(run(*prepare(CASES[name])), *CASES[name].words)
     check_nothing_left(place)

@@ -70,6 +70,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, surveys: tuple[pa.Tab
     return tmp_path
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_from_draft_to_ledger(place: Path) -> None:
     out = done("schema", "draft", "public.csv", "-o", "draft.toml", "--bins", "8")
     assert "wrote draft.toml: 7 columns" in out and "region" in out
@@ -243,6 +244,7 @@ def _shown_empty() -> str:
     return done("ledger", "show", "new.sqlite")
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = done("demo", "--rows", "600", "-o", "demo")
