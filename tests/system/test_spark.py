@@ -32,13 +32,13 @@ from openprior.tables.source import open_source
 from tests.console import say
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one session for all
     pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore:.*does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # Spark's sockets
 ]
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
 
+ROOT = Path(__file__).parents[2]
 SIZES = {"a": 3, "b": 5, "c": 4}
 SMALL = op.Schema.from_sizes(SIZES)
 ALL_KINDS = """
@@ -94,8 +94,15 @@ def session() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         # The quick compiler only: the tests are over before the thorough one pays.
         java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-        settings = "--conf spark.sql.shuffle.partitions=3 --conf spark.sql.codegen.wholeStage=false"
-        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory 1g --conf '{java}' {settings} pyspark-shell")
+        settings = (
+            "spark.sql.shuffle.partitions=3",
+            "spark.sql.codegen.wholeStage=false",
+            "spark.ui.enabled=false",
+            "spark.python.daemon.module=tests.spark_daemon",
+        )
+        given = " ".join(f"--conf '{setting}'" for setting in (java, *settings))
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory 1g {given} pyspark-shell")
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         started = open_session("local[2,2]")
     yield started
     started.stop()
@@ -515,7 +522,7 @@ def test_the_page_runs(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     parquet.write_table(codes(500), "private.parquet")
     csv.write_csv(codes(300, seed=9), "public.csv")
     SMALL.save("survey.toml")
-    page = Path(__file__).parents[2] / "docs" / "spark.md"
+    page = ROOT / "docs" / "spark.md"
     (program,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     # Java stays in the folder where it was started.
     program = program.replace("private.parquet", str(tmp_path / "private.parquet"))

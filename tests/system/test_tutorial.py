@@ -14,8 +14,6 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 WIDTH = 100
@@ -77,7 +75,6 @@ def ran(text: str, folder: Path) -> list[tuple[re.Match[str], str]]:
     return [(found[i], said) for i, said in outputs.items() if said]
 
 
-@pytest.mark.xdist_group("tutorial")
 def test_the_tutorial_word_for_word(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     checked = ran(text, tmp_path)
