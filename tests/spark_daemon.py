@@ -1,8 +1,9 @@
-"""Spark's Python daemon with openprior imported: the workers that it forks need not import it one by one."""
+"""Spark's Python daemon with openprior and numba imported: the workers that it forks need not import them again."""
 
 import pandas  # noqa: F401
 from pyspark.daemon import manager
 
+import openprior.counting.tally
 import openprior.spark.executors  # noqa: F401
 
 if __name__ == "__main__":

@@ -853,7 +853,7 @@ def test_the_same_seed_gives_the_same_model() -> None:
             for _ in range(2)
         )
         for marginal, values in first.items():
-            np.testing.assert_array_equal(again[marginal], values)
+            np.testing.assert_allclose(again[marginal], values, rtol=1e-9, atol=1e-9)
 
 
 # What is refused.
