@@ -55,6 +55,11 @@ def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0)
     return Table(Domain(sizes), tuple(columns))
 
 
+SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
+PRIVATE, PUBLIC = random_table(SIZES, 800, 1), random_table(SIZES, 300, 2, skew=1.4)
+"""Two small tables of much the same population."""
+
+
 def arrow(table: Table, **more: Any) -> pa.Table:
     """A coded table as a user would have it, with further columns."""
     return pa.table({**{a: table.column(a) for a in table.domain}, **more})

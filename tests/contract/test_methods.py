@@ -16,12 +16,9 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
-from tests.conftest import quiet, random_table
+from tests.conftest import PRIVATE, PUBLIC, quiet
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
-SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
-PRIVATE = random_table(SIZES, 800, 1)
-PUBLIC = random_table(SIZES, 300, 2, skew=1.4)
 MECHANISMS = sorted(op.mechanisms().items())
 UNITS = [Unit(), Unit(rows_per_person=3), Unit(Relation.ADD_REMOVE), Unit(Relation.ADD_REMOVE, 2)]
 

@@ -25,6 +25,7 @@ from openprior.schema.bins import Datetime
 from openprior.schema.columns import Labelled
 from openprior.tables.simulate import demo_surveys
 from tests.console import say
+from tests.pages import FENCE, fenced
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -34,16 +35,13 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
     """The fenced blocks of a language, each with the number of its first line."""
     text = page.read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, match.start(2)) + 1, match[2])
-        for match in _FENCE.finditer(text)
-        if match[1] == language
+        (text.count("\n", 0, match.start(2)) + 1, match[2]) for match in fenced(text) if match[1] == language
     ]
 
 
@@ -51,7 +49,7 @@ def commands(page: Path) -> list[list[str]]:
     """Every `openprior ...` line of the shell blocks, and every inline one, as words."""
     text = page.read_text(encoding="utf-8")
     lines = [line for _, block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
-    lines += re.findall(r"`(openprior [^`]+)`", _FENCE.sub("", text))
+    lines += re.findall(r"`(openprior [^`]+)`", FENCE.sub("", text))
     return [shlex.split(line, comments=True) for line in lines if line.startswith("openprior ")]
 
 

@@ -3,7 +3,6 @@
 import datetime as dt
 import itertools
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -29,7 +28,8 @@ from openprior.spark.packing import spans
 from openprior.spark.reading import Rows, SparkFiles, SparkSource, read_path
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
-from tests.console import say
+from tests.console import PROGRAM, say
+from tests.pages import fenced
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java"),
@@ -441,23 +441,27 @@ def test_known_failures_have_a_remedy() -> None:
 # From end to end.
 
 
+def released(private: Any, public: pa.Table, mechanism: Any, ledger: Path) -> op.Release:
+    return op.release(
+        private,
+        public,
+        schema=SMALL,
+        workload=op.all_marginals(2),
+        epsilon=1.0,
+        delta=1e-9,
+        mechanism=mechanism,
+        ledger=ledger,
+        seed=1,
+    )
+
+
 def test_a_release_is_the_same_and_is_charged_once(session: Any, tmp_path: Path) -> None:
     private, public = codes(2000), codes(500, seed=9)
     frame = session.createDataFrame(private).repartition(3)
     made, mark = {}, tmp_path / "mark"
     for name, data in {"here": private, "spark": frame, "killed": killed_once(frame, mark)}.items():
         ledger = tmp_path / f"{name}.sqlite"
-        made[name] = op.release(
-            data,
-            public,
-            schema=SMALL,
-            workload=op.all_marginals(2),
-            epsilon=1.0,
-            delta=1e-9,
-            mechanism=op.Mwem(rounds=2),
-            ledger=ledger,
-            seed=1,
-        )
+        made[name] = released(data, public, op.Mwem(rounds=2), ledger)
         (dataset,) = Ledger(ledger).datasets()
         (run,) = dataset.runs
         assert len(made[name].certificate.events) == run.events
@@ -474,17 +478,7 @@ def test_groups_of_a_hierarchy_are_worked_out_by_executors(session: Any, tmp_pat
     private, public = codes(2000), codes(600, seed=9)
     frame = session.createDataFrame(private).repartition(3)
     made = [
-        op.release(
-            data,
-            public,
-            schema=SMALL,
-            workload=op.all_marginals(2),
-            epsilon=1.0,
-            delta=1e-9,
-            mechanism=op.Hierarchy(levels=((), (names[0],))),
-            ledger=tmp_path / f"{place}.sqlite",
-            seed=1,
-        )
+        released(data, public, op.Hierarchy(levels=((), (names[0],))), tmp_path / f"{place}.sqlite")
         for place, data in {"here": private, "there": frame}.items()
     ]
     assert made[0].synthetic.equals(made[1].synthetic)
@@ -523,7 +517,7 @@ def test_the_page_runs(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     csv.write_csv(codes(300, seed=9), "public.csv")
     SMALL.save("survey.toml")
     page = ROOT / "docs" / "spark.md"
-    (program,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (program,) = (block[2] for block in fenced(page.read_text(encoding="utf-8")) if block[1] == "py")
     # Java stays in the folder where it was started.
     program = program.replace("private.parquet", str(tmp_path / "private.parquet"))
     found: dict[str, Any] = {}
@@ -588,7 +582,7 @@ def test_without_java(tmp_path: Path, java: str | None) -> None:
         fake.chmod(0o755)
         env["JAVA_HOME"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "openprior.command_line.main", *words.split()],
+        [*PROGRAM, *words.split()],
         cwd=tmp_path,
         env=env,
         capture_output=True,
