@@ -427,16 +427,21 @@ def test_a_seeded_mixture_error_is_not_private() -> None:
 
 
 def test_an_empty_table_is_not_told_apart_under_add_remove() -> None:
-    op.release(
-        some_rows(0),
-        schema=Schema.from_sizes(SIZES),
-        workload=op.all_marginals(1),
-        epsilon=1.0,
-        delta=1e-6,
-        mechanism=op.Mwem(rounds=2),
-        relation="add-remove",
-        seed=1,
+    empty, other = (
+        op.release(
+            some_rows(n),
+            schema=Schema.from_sizes(SIZES),
+            workload=op.all_marginals(1),
+            epsilon=1.0,
+            delta=1e-6,
+            mechanism=op.Mwem(rounds=2),
+            relation="add-remove",
+            seed=1,
+        ).certificate
+        for n in (0, 1)
     )
+    assert [(e["kind"], e["rho"]) for e in empty.events] == [(e["kind"], e["rho"]) for e in other.events]
+    assert empty.rho_spent == other.rho_spent > 0
 
 
 def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:

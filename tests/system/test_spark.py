@@ -481,8 +481,12 @@ def test_groups_of_a_hierarchy_are_worked_out_by_executors(session: Any, tmp_pat
         released(data, public, op.Hierarchy(levels=((), (names[0],))), tmp_path / f"{place}.sqlite")
         for place, data in {"here": private, "there": frame}.items()
     ]
-    assert made[0].synthetic.equals(made[1].synthetic)
     assert made[0].certificate.events == made[1].certificate.events
+    assert made[0].synthetic.num_rows == made[1].synthetic.num_rows
+    here, there = (m.model.answers(m.workload.marginals) for m in made)
+    for marginal, counts in here.items():
+        # Not to the bit: the executors compile for themselves.
+        np.testing.assert_allclose(there[marginal], counts, rtol=1e-6, atol=1e-6)
 
 
 def test_the_command_line(session: Any, tmp_path: Path) -> None:
