@@ -36,7 +36,7 @@ def test_distances_are_the_exact_ones_plus_noise_of_the_stated_size(k: int) -> N
         mine = [next(s for s in f.ranked if s.name == name) for f in found]
         errors = np.array([s.error for s in mine])
         # A third of ε each, and one person moves a distance by 2/n.
-        assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (8000 * 0.2), rel=0.3)
+        assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (8000 * 0.2), rel=0.25)
         assert errors.mean() == pytest.approx(true, abs=3 * errors.std() / 10)
         assert np.mean([s.low <= true <= s.high for s in mine]) >= 0.89
 
