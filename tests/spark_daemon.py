@@ -1,10 +1,10 @@
 """Spark's Python daemon with openprior and numba imported: the workers that it forks need not import them again."""
 
-import pandas  # noqa: F401
-from pyspark.daemon import manager
-
-import openprior.counting.tally
-import openprior.spark.executors  # noqa: F401
-
 if __name__ == "__main__":
+    import pandas  # noqa: F401
+    from pyspark.daemon import manager
+
+    import openprior.counting.tally
+    import openprior.spark.executors  # noqa: F401
+
     manager()
