@@ -28,7 +28,7 @@ check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## the tests and the doctests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 slow: $(STAMP) ## the long statistical tests
 	$(BIN)/python -m pytest -m slow

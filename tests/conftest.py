@@ -1,13 +1,44 @@
-"""Shared test data: small random tables, and where the real data are."""
+"""What many tests share: small random tables, progress that nobody looks at, and where the real data are."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from openprior.methods.tilt import Tilt
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
+
+LONGEST = (
+    "contract/test_methods.py",  # compiles most of what the others need
+    "system/test_spark.py",
+    "contract/test_hierarchy.py",
+    "system/test_tutorial.py",  # starts many processes, which would each compile
+    "system/test_cli.py",
+    "unit/models/test_tilted.py",
+    "system/test_docs.py",
+    "statistical/test_samplers.py",
+    "reference/models/test_tilt.py",
+    "system/test_bad_input.py",
+    "statistical/test_intervals.py",
+    "statistical/test_never_hurts.py",
+    "reference/privacy/test_sensitivity.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first: `make test` hands out whole files to two workers, which are then done together."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        is_test = item.path.is_relative_to(here)
+        return rank.get(item.path.relative_to(here).as_posix(), len(rank)) if is_test else len(rank)
+
+    items.sort(key=place)
 
 
 def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0) -> Table:
@@ -22,7 +53,29 @@ def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0)
     return Table(Domain(sizes), tuple(columns))
 
 
+SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
+PRIVATE, PUBLIC = random_table(SIZES, 800, 1), random_table(SIZES, 300, 2, skew=1.4)
+"""Two small tables of much the same population."""
+
+
+def arrow(table: Table, **more: Any) -> pa.Table:
+    """A coded table as a user would have it, with further columns."""
+    return pa.table({**{a: table.column(a) for a in table.domain}, **more})
+
+
+def quiet(done: int, of: int, what: str) -> None:
+    """Progress that nobody looks at, but that has to be said properly."""
+    assert 0 <= done <= of
+    assert what
+
+
 @pytest.fixture
+def few_particles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tilt has few particles where nothing else is said: for tests of the ways to it, not of its accuracy."""
+    monkeypatch.setitem(Tilt.__init__.__kwdefaults__, "particles", 2000)
+
+
+@pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data, or a skip."""
     folder = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -1,4 +1,4 @@
-"""The command line in this process, for tests."""
+"""The command line, in this process or as a program of its own."""
 
 import contextlib
 import io
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from openprior.command_line import main as cli
 
-__all__ = ["Said", "say"]
+__all__ = ["PROGRAM", "Said", "say"]
+
+PROGRAM = (sys.executable, "-c", "from openprior.command_line.main import main; main()")
+"""The words that start the real program; its own follow."""
 
 
 @dataclass(frozen=True)

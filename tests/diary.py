@@ -19,7 +19,8 @@ class DiarySource:
         self.columns = tuple(rows.column_names)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=20):
+        size = max(10, self._rows.num_rows // 4)  # several batches, but not hundreds, which take long
+        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=size):
             self._diary.append("read")
             yield batch
 

@@ -8,7 +8,7 @@ import json
 import pickle
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,38 +37,12 @@ from openprior.schema.columns import Categorical
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder, Table
 from openprior.tables.source import Source
+from tests.diary import DiaryLedger, DiarySource
 
 SIZES = {"a": 3, "b": 2, "c": 2}
 DOMAIN = Domain(SIZES)
 RHO = 0.5
 Diary = list[str]
-
-
-class DiarySource:
-    """A source that notes every batch it hands out."""
-
-    name, is_text = "secret", False
-
-    def __init__(self, rows: pa.Table, diary: Diary) -> None:
-        self._rows, self._diary = rows, diary
-        self.columns = tuple(rows.column_names)
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        for batch in self._rows.select(list(columns or self.columns)).to_batches(max_chunksize=10):
-            self._diary.append("read")
-            yield batch
-
-
-class DiaryLedger(Ledger):
-    """A ledger that notes every charge once it is made."""
-
-    def __init__(self, diary: Diary) -> None:
-        super().__init__()
-        self._diary = diary
-
-    def charge(self, run: str, seq: int, rho: float, event: Mapping[str, object]) -> None:
-        super().charge(run, seq, rho, event)
-        self._diary.append("charge")
 
 
 def some_rows(n: int = 40) -> pa.Table:
@@ -456,16 +430,21 @@ def test_a_seeded_mixture_error_is_not_private() -> None:
 
 
 def test_an_empty_table_is_not_told_apart_under_add_remove() -> None:
-    op.release(
-        some_rows(0),
-        schema=Schema.from_sizes(SIZES),
-        workload=op.all_marginals(1),
-        epsilon=1.0,
-        delta=1e-6,
-        mechanism=op.Mwem(rounds=2),
-        relation="add-remove",
-        seed=1,
+    empty, other = (
+        op.release(
+            some_rows(n),
+            schema=Schema.from_sizes(SIZES),
+            workload=op.all_marginals(1),
+            epsilon=1.0,
+            delta=1e-6,
+            mechanism=op.Mwem(rounds=2),
+            relation="add-remove",
+            seed=1,
+        ).certificate
+        for n in (0, 1)
     )
+    assert [(e["kind"], e["rho"]) for e in empty.events] == [(e["kind"], e["rho"]) for e in other.events]
+    assert empty.rho_spent == other.rho_spent > 0
 
 
 def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:
@@ -513,6 +492,7 @@ def test_an_interrupt_right_after_a_charge_can_be_resumed(tmp_path: Path) -> Non
         "ledger": ledger,
         "out": tmp_path / "out",
         "workload": op.all_marginals(2),
+        "mechanism": op.PmwPub(rounds=3),
     }
     with pytest.raises(KeyboardInterrupt):
         op.release(some_rows(), some_rows(), **options)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -40,13 +39,10 @@ from openprior.questions.workload import Marginal, Workload, all_marginals, cano
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder, Table
 from openprior.tables.source import open_source
-from tests.conftest import random_table
+from tests.conftest import PRIVATE, PUBLIC, SIZES, arrow, quiet, random_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 
-SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
-PRIVATE = random_table(SIZES, 800, 1)
-PUBLIC = random_table(SIZES, 300, 2, skew=1.4)
 DOMAIN = PRIVATE.domain
 PAIRS = all_marginals(2).on(DOMAIN)
 SINGLES_ONLY = 5 * 8 / 2**20
@@ -73,10 +69,6 @@ class Watched(FakeCurator):
         self.proposed.append(list(scores))
         self.chosen.append(super().select(scores, rho, how=how))
         return self.chosen[-1]
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
 
 
 def go(
@@ -169,9 +161,6 @@ def test_room_for_the_one_way_marginals_only(mechanism: Any, unit: Unit) -> None
         assert [e.rho for e in events] == pytest.approx([curator.rho / len(SIZES)] * len(SIZES), rel=1e-12)
 
 
-# BUG (aim.py, mst.py): both plan with `curator.rho`, the whole run's budget, where JAM-PGM, PMW^Pub and MWEM plan with
-# `curator.remaining`; what is left is spent on a few one-way marginals, then comes BudgetExceeded (AIM) or "rho (0.0)
-# must be positive" (MST).
 @units
 @each
 @pytest.mark.parametrize("gone", [0.9, 0.999])
@@ -502,10 +491,6 @@ def test_too_many_cells_to_count_cost_nothing(
     with pytest.raises(MarginalTooLarge, match="together"):
         go(mechanism, curator, workload=everything)
     assert curator.events == ()
-
-
-def arrow(table: Table, **more: Any) -> pa.Table:
-    return pa.table({**{a: table.column(a) for a in table.domain}, **more})
 
 
 def released(mechanism: Any, relation: str, ledger: Path, **more: Any) -> op.Release:

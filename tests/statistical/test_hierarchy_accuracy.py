@@ -28,6 +28,7 @@ from openprior.schema.columns import Categorical
 from openprior.schema.levels import Hierarchy as Above
 from openprior.tables.encode import Encoder, Table, encode_table
 from openprior.tables.source import open_source
+from tests.conftest import quiet
 
 STATES, AREAS, PRIVATE_ROWS, PUBLIC_ROWS = 4, 5, 600, 300
 SIZES = {"age": 6, "work": 4, "home": 3, "sex": 2, "car": 3}
@@ -83,7 +84,7 @@ def answers(mechanism: Any, epsilon: float, delta: float, seed: int) -> dict[Mar
         noise=SeededNoise(seed),
         account=Account(ledger, run, rho=rho, epsilon=epsilon, delta=delta),
     )
-    model = mechanism.run(curator, public, WORK, np.random.default_rng(seed), _quiet)
+    model = mechanism.run(curator, public, WORK, np.random.default_rng(seed), quiet)
     return {m: v.reshape(len(LABELS), -1) for m, v in model.answers(PAIRS).items()}
 
 
@@ -103,10 +104,6 @@ def rows_off(mechanism: Any, epsilon: float, seed: int = 1) -> float:
     """How far the number of rows of the worst area is off."""
     found = answers(mechanism, epsilon, 1e-9, seed)[PAIRS[0]].sum(axis=1)
     return float(np.abs(found - PRIVATE_ROWS).max())
-
-
-def _quiet(done: int, of: int, what: str) -> None:
-    return None
 
 
 PUBLIC = PublicProxy()

@@ -4,19 +4,17 @@ The true counts are fixed and the noise is drawn anew: so many releases of one t
 """
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import openprior as op
 from openprior.counting.local import count_table
 from openprior.tables.encode import encode_table
-from tests.conftest import random_table
+from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5, "e": 3}
 SCHEMA = op.Schema.from_sizes(SIZES)
 PRIVATE, PUBLIC = (
-    pa.table({a: table.column(a) for a in SIZES})
-    for table in (random_table(SIZES, 1500, 1, 0.6), random_table(SIZES, 1200, 2, 0.8))
+    arrow(table) for table in (random_table(SIZES, 1500, 1, 0.6), random_table(SIZES, 1200, 2, 0.8))
 )
 WORK = op.all_marginals(2)
 MARGINALS = [m for k in (1, 2, 3) for m in op.all_marginals(k).on(SCHEMA.domain).marginals]

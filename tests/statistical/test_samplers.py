@@ -164,7 +164,7 @@ def drawn(draw: Callable[[], int], of: int, times: int = 8_000) -> NDArray[np.in
 @pytest.mark.parametrize(("levels", "sensitivity", "epsilon"), CASES)
 def test_selection(noise: Noise, name: str, levels: list[int], sensitivity: int, epsilon: float) -> None:
     draw, law = MECHANISMS[name]
-    found = drawn(lambda: draw(np.array(levels), sensitivity, epsilon, noise), len(levels), times=12_000)
+    found = drawn(lambda: draw(np.array(levels), sensitivity, epsilon, noise), len(levels))
     check(found, lambda scale: law(levels, sensitivity, epsilon * scale))
 
 

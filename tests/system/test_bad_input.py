@@ -7,6 +7,7 @@ The private table carries a word and a number that must not turn up in anything 
 import contextlib
 import errno
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import pytest
 from openprior import Schema, open_release
 from openprior.privacy.ledger import Ledger
 from openprior.tables.simulate import demo_surveys
-from tests.console import Said, say
+from tests.console import PROGRAM, Said, say
 
 SECRET, NUMBER = "zqxsecret", "7731977"
 ROWS = [("a", 5), ("b", 20), ("a", 70), ("b", 5), ("a", 20), ("a", 20), ("b", 99), ("a", 0)] * 5
@@ -43,10 +44,9 @@ LEDGER = "budget.sqlite"
 
 def run(*args: str, limit: int | None = None) -> Said:
     """The real program, in a process of its own; `limit`: no file may grow beyond so many bytes."""
-    size = "" if limit is None else f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
-    program = f"import resource; {size} from openprior.command_line.main import main; main()"
+    first = None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     ended = subprocess.run(
-        [sys.executable, "-c", program, *args], check=False, capture_output=True, text=True, timeout=120
+        [*PROGRAM, *args], check=False, capture_output=True, text=True, timeout=120, preexec_fn=first
     )
     return Said(ended.returncode, ended.stdout, ended.stderr)
 
@@ -252,9 +252,7 @@ def test_bad_input_is_one_line_and_costs_nothing(place: Path, name: str) -> None
         check_nothing_left(place)
 
 
-@pytest.mark.parametrize(
-    "name", ["missing column, private", "value outside the bins", "not UTF-8", "delta is 1", "unknown type"]
-)
+@pytest.mark.parametrize("name", ["value outside the bins", "delta is 1"])
 def test_the_real_program(place: Path, name: str) -> None:
     check_refused(run(*prepare(CASES[name])), *CASES[name].words)
     check_nothing_left(place)
@@ -298,7 +296,7 @@ def test_no_permission(place: Path) -> None:
 
         def as_nobody(*args: str) -> Said:
             ended = subprocess.run(
-                [sys.executable, "-c", "from openprior.command_line.main import main; main()", *args],
+                [*PROGRAM, *args],
                 check=False, capture_output=True, text=True, timeout=120, cwd=home, user=nobody,
                 env={**os.environ, "HOME": name, "NUMBA_CACHE_DIR": name},
             )  # fmt: skip
@@ -376,13 +374,15 @@ def test_disk_full(place: Path) -> None:
     check_resumes_for_free(command)
 
 
+def full(*args: object, **options: object) -> None:
+    """In place of what writes a file."""
+    raise OSError(errno.ENOSPC, f"{SECRET}: no space")
+
+
 @pytest.mark.parametrize(
     "what", ["pyarrow.parquet.write_table", "numpy.savez_compressed", "pathlib.Path.write_text"]
 )
 def test_no_space_left(place: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    def full(*args: object, **options: object) -> None:
-        raise OSError(errno.ENOSPC, f"{SECRET}: no space")
-
     command = release("-O", "rounds=4")
     with monkeypatch.context() as patch:
         patch.setattr(what, full)
@@ -400,9 +400,6 @@ def test_no_space_for_the_ledger(place: Path) -> None:
 def test_a_run_of_other_options_is_not_resumed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above all: what was drawn with seeded noise must not be finished as a private release."""
 
-    def full(*args: object, **options: object) -> None:
-        raise OSError(errno.ENOSPC, "")
-
     command = release("--insecure-seed", "3")
     with monkeypatch.context() as patch:
         patch.setattr("pyarrow.parquet.write_table", full)
@@ -417,9 +414,6 @@ def test_a_run_of_other_options_is_not_resumed(place: Path, monkeypatch: pytest.
 
 
 def test_without_a_ledger_nothing_is_left_to_resume(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **options: object) -> None:
-        raise OSError(errno.ENOSPC, "")
-
     command = [a for a in release() if a not in ("--ledger", LEDGER)]
     check_refused(say(*command, "--resume"), "ledger", "give both")
     monkeypatch.setattr("pyarrow.parquet.write_table", full)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from openprior import Schema, open_release
 from openprior.command_line import main as cli
 from openprior.privacy.ledger import Ledger
 from openprior.tables.simulate import demo_surveys
-from tests.console import say
+from tests.console import PROGRAM, say
 
 ROWS = 300
 COLUMNS = ("region", "age", "sex", "children", "income", "moved_in", "chronic")
@@ -70,6 +69,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, surveys: tuple[pa.Tab
     return tmp_path
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_from_draft_to_ledger(place: Path) -> None:
     out = done("schema", "draft", "public.csv", "-o", "draft.toml", "--bins", "8")
     assert "wrote draft.toml: 7 columns" in out and "region" in out
@@ -243,6 +243,7 @@ def _shown_empty() -> str:
     return done("ledger", "show", "new.sqlite")
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = done("demo", "--rows", "600", "-o", "demo")
@@ -258,10 +259,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
-    program = "from openprior.command_line.main import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def stop(process: "subprocess.Popen[str]", how: signal.Signals, records: int) -> tuple[int, str]:
@@ -332,9 +330,8 @@ def test_tilt_resumes_where_it_was_killed(place: Path) -> None:
 
 def test_it_speaks_to_any_terminal(place: Path) -> None:
     """Latin-1 has no ε; that must not turn a release that is written into a traceback."""
-    program = "from openprior.command_line.main import main; main()"
     ended = subprocess.run(
-        [sys.executable, "-c", program, "ledger", "budget", "b.sqlite", "survey", "--epsilon", "1", "--delta", "1e-9"],
+        [*PROGRAM, "ledger", "budget", "b.sqlite", "survey", "--epsilon", "1", "--delta", "1e-9"],
         check=False, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"},
     )  # fmt: skip
     assert ended.returncode == 0 and "survey: \\u03b5 = 1" in ended.stdout, ended.stderr

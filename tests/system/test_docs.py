@@ -1,7 +1,7 @@
 """The documentation is true: its Python runs, its commands exist, its tables are those of the code.
 
-Python blocks of one page share a namespace and run in a fresh interpreter in an empty folder. TOML blocks that begin
-with a comment `# name.toml` are written there first.
+Python blocks of one page share a namespace of their own and run in an empty folder. TOML blocks that begin with a
+comment `# name.toml` are written there first. The commands run as real programs in `test_tutorial.py`.
 """
 
 import dataclasses
@@ -18,11 +18,14 @@ from typer.testing import CliRunner
 
 import openprior as op
 from openprior.command_line.main import app
+from openprior.methods import base
 from openprior.methods.base import role_of_public
 from openprior.schema.bins import Datetime
 from openprior.schema.columns import Labelled
 from openprior.schema.document import KINDS
 from openprior.tables.simulate import demo_surveys
+from tests.console import say
+from tests.pages import FENCE, fenced
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -33,16 +36,13 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
     """The fenced blocks of a language, each with the number of its first line."""
     text = page.read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, match.start(2)) + 1, match[2])
-        for match in _FENCE.finditer(text)
-        if match[1] == language
+        (text.count("\n", 0, match.start(2)) + 1, match[2]) for match in fenced(text) if match[1] == language
     ]
 
 
@@ -50,7 +50,7 @@ def commands(page: Path) -> list[list[str]]:
     """Every `openprior ...` line of the shell blocks, and every inline one, as words."""
     text = page.read_text(encoding="utf-8")
     lines = [line for _, block in blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
-    lines += re.findall(r"`(openprior [^`]+)`", _FENCE.sub("", text))
+    lines += re.findall(r"`(openprior [^`]+)`", FENCE.sub("", text))
     return [shlex.split(line, comments=True) for line in lines if line.startswith("openprior ")]
 
 
@@ -61,14 +61,11 @@ def rows(page: Path, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
-
-
+@pytest.mark.usefixtures("few_particles")
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.stem)
-def test_the_python_runs(page: Path, tmp_path: Path) -> None:
+def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "_REGISTRY", op.mechanisms())  # what a page registers is gone after it
     for _, block in blocks(page, "toml"):
         name = re.match(r"# (\S+\.toml)\n", block)
         if name:
@@ -77,15 +74,17 @@ def test_the_python_runs(page: Path, tmp_path: Path) -> None:
     for first, block in blocks(page, "python"):
         lines += [""] * (first - 1 - len(lines))  # so that errors have the page's line numbers
         lines += block.splitlines()
-    program = f"exec(compile({chr(10).join(lines)!r}, {page.name!r}, 'exec'))"
-    run([sys.executable, "-W", "error::UserWarning", "-c", program], tmp_path)
+    exec(compile("\n".join(lines), page.name, "exec"), {"__name__": "__main__"})
 
 
 def test_the_example_mechanism_passes_the_contract() -> None:
     _, example = blocks(ROOT / "docs/add-a-mechanism.md", "python")[0]
-    options = ["tests/contract/test_mechanisms.py", "-k", "columns", "-p", "no:xdist"]
+    options = ["tests/contract/test_methods.py", "-k", "columns", "-p", "no:xdist"]
     program = f"exec({example!r})\nimport pytest\nraise SystemExit(pytest.main({options!r}))"
-    done = run([sys.executable, "-c", program], ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\d{2} passed", done.stdout), done.stdout
 
 
@@ -105,16 +104,19 @@ def test_the_commands_and_their_options_exist(page: Path) -> None:
                 )
 
 
-def test_the_readme_commands_do_what_it_says(tmp_path: Path) -> None:
-    public, private = demo_surveys(rows_public=3_000, rows_private=3_000)
-    csv.write_csv(public, tmp_path / "public.csv")
-    csv.write_csv(private, tmp_path / "private.csv")
+@pytest.mark.usefixtures("few_particles")
+def test_the_readme_commands_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, table in zip(("public.csv", "private.csv"), demo_surveys(1_000, 1_000), strict=True):
+        csv.write_csv(table, name)
     example = next(b for _, b in blocks(README, "sh") if "openprior release" in b)
     said = ""
     for line in example.splitlines():
         words = shlex.split(line)
         assert words[0] == "openprior"
-        said += run([sys.executable, "-m", "openprior.command_line.main", *words[1:]], tmp_path).stdout
+        ended = say(*words[1:])
+        assert ended.code == 0, ended
+        said += ended.out
     assert "Differentially private with ε = 1 and δ = 1e-09" in said
     assert "NOT PRIVATE" in said
     assert "private: ε = 2" in said  # the ledger names the dataset after its file

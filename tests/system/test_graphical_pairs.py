@@ -31,13 +31,14 @@ def errors(pair: str, mechanism: object, seeds: range) -> list[float]:
 
 
 def test_aim_beats_mst(data_folder: Path) -> None:
-    aim, mst = (np.mean(errors("adult_pub025_01", m, range(2))) for m in (op.Aim(), op.Mst()))
+    aim, mst = (np.mean(errors("adult_pub025_01", m, range(1))) for m in (op.Aim(), op.Mst()))
     assert aim < mst < 0.25
     assert aim < 0.18
 
 
 def test_jam_pgm_is_better_than_its_small_public_table(data_folder: Path) -> None:
-    assert np.mean(errors("titanic", op.JamPgm(size_limit=5.0), range(2))) <= 0.47
+    (public,) = errors("titanic", op.PublicProxy(), range(1))
+    assert np.mean(errors("titanic", op.JamPgm(size_limit=5.0, rounds=10), range(2))) < 0.97 * public
 
 
 @pytest.mark.slow

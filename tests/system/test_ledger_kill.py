@@ -1,7 +1,7 @@
-"""Four processes on one ledger, kill -9 at 200 random instants: recorded ≥ true spend, committed ≤ budget.
+"""Four processes on one ledger, kill -9 at random instants: recorded ≥ true spend, committed ≤ budget.
 
-The true spend is what the workers wrote down *after* `charge` returned, each in its own log; all sums are
-exact. This file is also the workers' program; it imports nothing heavy, as workers start hundreds of times.
+The true spend is what the workers (`ledger_worker.py`) wrote down *after* `charge` returned, each in its own log; all
+sums are exact.
 """
 
 import os
@@ -14,78 +14,13 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 import openprior
-from openprior.errors import BudgetExceeded, LedgerError
 from openprior.privacy.ledger import Ledger
 
-KILLS = 200
 WORKERS = 4
-
-
-# The workers
-
-
-def amount_of(run: str, seq: int, reserved: float) -> float:
-    """A resumed run asks for the same amounts again, as a real one does."""
-    return random.Random(f"{run} {seq}").uniform(0.05, 0.5) * reserved
-
-
-def spend(path: str, log: str, number: int) -> None:
-    """Open runs, charge, write down what was charged, close some of the runs; for ever."""
-    ledger = Ledger(path)
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    rng = random.Random()
-
-    def charge(run: str, seq: int, reserved: float) -> None:
-        amount = amount_of(run, seq, reserved)
-        ledger.charge(run, seq, amount, {"seq": seq})
-        os.write(descriptor, f"spent {run} {seq} {amount.hex()} {reserved.hex()}\n".encode())
-
-    spent = [line.split() for line in Path(log).read_text().splitlines() if line.startswith("spent")]
-    if spent:
-        _, run, last, amount, reserved = spent[-1]
-        try:
-            ledger.resume_run(run)
-            ledger.charge(run, int(last), float.fromhex(amount), {"seq": int(last)})
-            os.write(descriptor, f"resumed {run}\n".encode())
-            for seq in (int(last) + 1, int(last) + 2):
-                charge(run, seq, float.fromhex(reserved))
-        except (BudgetExceeded, LedgerError):
-            os.write(descriptor, b"over\n")
-    while True:
-        dataset = f"survey {number}"
-        reserved_now = rng.uniform(0.05, 0.3)
-        try:
-            run = ledger.open_run(dataset, rho=reserved_now, epsilon=1.0, delta=1e-9, details={})
-        except BudgetExceeded:
-            os.write(descriptor, f"refused {dataset}\n".encode())
-            number += rng.random() < 0.3
-            continue
-        try:
-            for seq in range(rng.randint(1, 6)):
-                charge(run, seq, reserved_now)
-        except BudgetExceeded:
-            os.write(descriptor, b"stopped\n")
-        if rng.random() < 0.7:
-            ledger.close(run)
-
-
-def race() -> None:
-    """For each line `ledger dataset instant`: reserve at that instant and say who won."""
-    for line in sys.stdin:
-        path, dataset, instant = line.rstrip("\n").split("\t")
-        ledger = Ledger(path)
-        while time.time() < float(instant):
-            pass
-        try:
-            ledger.open_run(dataset, rho=0.6, epsilon=1.0, delta=1e-9, details={})
-            sys.stdout.write("won\n")
-        except BudgetExceeded:
-            sys.stdout.write("lost\n")
-        sys.stdout.flush()
-
-
-# The tests
+PROGRAM = str(Path(__file__).with_name("ledger_worker.py"))
 
 
 def environment() -> dict[str, str]:
@@ -121,7 +56,8 @@ def check(path: Path, logs: list[Path]) -> Counter[str]:
     return kinds
 
 
-def test_nothing_spent_is_ever_forgotten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_nothing_spent_is_ever_forgotten(tmp_path: Path, kills: int) -> None:
     path = tmp_path / "budget.sqlite"
     logs = [tmp_path / f"worker{i}.log" for i in range(WORKERS)]
     errors = tmp_path / "errors"
@@ -133,13 +69,13 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path) -> None:
 
     def begin(worker: int, number: int) -> subprocess.Popen[bytes]:
         logs[worker].touch()
-        command = [sys.executable, __file__, "spend", str(path), str(logs[worker]), str(number)]
+        command = [sys.executable, PROGRAM, "spend", str(path), str(logs[worker]), str(number)]
         with errors.open("ab") as stderr:
             return subprocess.Popen(command, env=environment(), stderr=stderr)
 
     processes = [begin(i, 0) for i in range(WORKERS)]
     try:
-        for kill in range(KILLS):
+        for kill in range(kills):
             time.sleep(rng.uniform(0.03, 0.13))
             victim = rng.randrange(WORKERS)
             assert processes[victim].poll() is None, errors.read_text()
@@ -155,10 +91,8 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path) -> None:
     kinds = check(path, logs)
     assert errors.read_text() == ""
     # The test has teeth only if all of this happened.
-    assert kinds["spent"] > 500, kinds
-    assert kinds["refused"] > 20, kinds
-    assert kinds["resumed"] > 20, kinds
-    assert kinds["stopped"] > 20, kinds
+    assert kinds["spent"] > 2 * kills, kinds
+    assert min(kinds["refused"], kinds["resumed"], kinds["stopped"]) > kills // 10, kinds
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -166,7 +100,7 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path) -> None:
 
 
 def test_the_last_budget_has_one_winner(tmp_path: Path) -> None:
-    command = [sys.executable, __file__, "race"]
+    command = [sys.executable, PROGRAM, "race"]
     racers = [
         subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -192,10 +126,3 @@ def test_the_last_budget_has_one_winner(tmp_path: Path) -> None:
         for racer in racers:
             racer.kill()
             racer.communicate()
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "spend":
-        spend(sys.argv[2], sys.argv[3], int(sys.argv[4]))
-    else:
-        race()

@@ -16,10 +16,7 @@ from openprior.schema.columns import Categorical
 from openprior.tables.simulate import demo_surveys
 from tests.browser import CHROMIUM, Browser, browser
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium"),
-    pytest.mark.xdist_group("browser"),  # one browser for all
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
 
 COLUMNS = ["region", "age", "sex", "income", "chronic"]
 SECTIONS = ["promise", "budget", "origin", "columns", "answers", "limits", "check"]

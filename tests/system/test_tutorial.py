@@ -2,7 +2,7 @@
 
 Its commands run in order in an empty folder; a ```text block shows what the block before it prints. Numbers, ids and
 the widths of tables differ from run to run and are masked; line breaks do not count, so that long lines may be broken,
-and a line with nothing but … stands for lines that are left out. `python tests/system/test_tutorial.py` runs the
+and a line with nothing but … stands for lines that are left out. `python -m tests.system.test_tutorial` runs the
 commands and writes what they print into the page.
 """
 
@@ -14,18 +14,13 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-import pytest
+from tests.pages import fenced
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 WIDTH = 100
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SETUP = "make setup"
 _GAP = "…"
-
-
-def blocks(text: str) -> list[re.Match[str]]:
-    return list(_FENCE.finditer(text))
 
 
 def run(language: str, code: str, folder: Path) -> str:
@@ -66,7 +61,7 @@ def shown(expected: str, actual: str) -> bool:
 
 def ran(text: str, folder: Path) -> list[tuple[re.Match[str], str]]:
     """The text blocks that show an output, each with the output."""
-    found = blocks(text)
+    found = fenced(text)
     outputs: dict[int, str] = {}
     for i, block in enumerate(found):
         if block[1] in ("sh", "py") and _SETUP not in block[2]:
@@ -77,19 +72,18 @@ def ran(text: str, folder: Path) -> list[tuple[re.Match[str], str]]:
     return [(found[i], said) for i, said in outputs.items() if said]
 
 
-@pytest.mark.xdist_group("tutorial")
 def test_the_tutorial_word_for_word(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     checked = ran(text, tmp_path)
     for block, said in checked:
         assert shown(block[2], said), f"shown:\n{block[2]}\nprinted:\n{said}"
-    assert {block.start() for block, _ in checked} == {b.start() for b in blocks(text) if b[1] == "text"}
+    assert {block.start() for block, _ in checked} == {b.start() for b in fenced(text) if b[1] == "text"}
     for name in ("release.evaluation/report.html", "release.estimate/estimate.json", "budget.sqlite"):
         assert (tmp_path / name).is_file()
 
 
 def test_the_first_block_is_how_to_set_up() -> None:
-    first = blocks(PAGE.read_text(encoding="utf-8"))[0]
+    first = fenced(PAGE.read_text(encoding="utf-8"))[0]
     assert first[2].startswith(_SETUP)
     assert re.search(r"^setup:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 

@@ -8,11 +8,11 @@ import openprior as op
 from openprior.errors import BudgetExceeded, OptionError
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.privacy.ledger import Ledger
-from tests.conftest import random_table
+from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2}
 SCHEMA = op.Schema.from_sizes(SIZES)
-PRIVATE = pa.table({a: random_table(SIZES, 2000, 1).column(a) for a in SIZES})
+PRIVATE = arrow(random_table(SIZES, 2000, 1))
 GOOD = PRIVATE.slice(0, 500)
 
 

@@ -1,7 +1,6 @@
 """Schemas: kinds, errors, drafts, hierarchies."""
 
 import datetime as dt
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,6 @@ from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import MISSING_TOKENS, Boolean, Categorical, Ordered
 from openprior.schema.levels import Hierarchy
 from openprior.tables.encode import encode_table
-
-DATA = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="real data is absent; set OPENPRIOR_DATA to its folder"
-)
 
 
 def csv(tmp_path: Path, text: str) -> Path:
@@ -286,10 +280,9 @@ def test_draft_with_person_id_leaves_it_out() -> None:
     assert schema.names == ("a",) and schema.person_id == "pid" and schema.max_rows_per_person == 2
 
 
-@needs_data
-def test_headerless_file_is_recognised() -> None:
+def test_headerless_file_is_recognised(data_folder: Path) -> None:
     with pytest.raises(SourceError, match="seems to have no header line"):
-        Schema.draft(DATA / "adult" / "adult.data")
+        Schema.draft(data_folder / "adult" / "adult.data")
 
 
 def test_a_value_that_fills_a_bin_gets_one_of_its_own() -> None:

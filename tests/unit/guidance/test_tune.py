@@ -96,7 +96,9 @@ def test_workers_change_nothing_and_a_setting_that_fails_or_dies_is_reported() -
     broken = op.JamPgm(size_limit=1e-9)
     here = tune(public, grid=[PUBLIC, broken, PMW, MST], seeds=2, **AT)
     there = tune(public, grid=[PUBLIC, broken, Dies(), PMW, MST], seeds=2, **{**AT, "workers": 2})
-    assert [(s.name, s.errors) for s in there.results[:3]] == [(s.name, s.errors) for s in here.results[:3]]
+    assert [s.name for s in there.results[:3]] == [s.name for s in here.results[:3]]
+    for mine, theirs in zip(here.results[:3], there.results[:3], strict=True):
+        assert theirs.errors == pytest.approx(mine.errors, rel=1e-6)  # the workers compile for themselves
     assert here.results[-1].mechanism == broken
     assert "size_limit" in here.results[-1].failures[0]
     failed = {s.mechanism.name: s for s in there.results[3:]}

@@ -14,7 +14,7 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal
 from tests.conftest import random_table
 from tests.formulas import rho_by_hand, sensitivity_by_hand
-from tests.reference.test_sensitivity import (
+from tests.reference.privacy.test_sensitivity import (
     DOMAIN,
     UNITS,
     counts_of,

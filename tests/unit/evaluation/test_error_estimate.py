@@ -4,20 +4,17 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import openprior as op
 from openprior.errors import BudgetExceeded, OptionError
 from openprior.evaluation.error_estimate import write_estimate
 from openprior.privacy.ledger import Ledger
-from tests.conftest import random_table
+from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5}
 SCHEMA = op.Schema.from_sizes(SIZES)
-PRIVATE, PUBLIC = (
-    pa.table({a: random_table(SIZES, n, seed).column(a) for a in SIZES}) for n, seed in ((3000, 1), (400, 2))
-)
+PRIVATE, PUBLIC = (arrow(random_table(SIZES, n, seed)) for n, seed in ((3000, 1), (400, 2)))
 
 
 def made(relation: str = "replace-one") -> op.Release:

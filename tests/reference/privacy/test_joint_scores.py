@@ -26,7 +26,8 @@ from openprior.privacy.selection import exponential
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload
 from openprior.tables.encode import Table
-from tests.reference.test_sensitivity import CELLS, DOMAIN, SHAPE, Histogram, Histograms, histograms
+from tests.conftest import quiet
+from tests.reference.privacy.test_sensitivity import CELLS, DOMAIN, SHAPE, Histogram, Histograms, histograms
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 
@@ -120,9 +121,7 @@ def proposals(
     curator = Catching(as_table(private), unit)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curator_module, "exponential", watched)
-        MECHANISMS[name].run(
-            curator, as_table(ONE_SIDED), WORKLOADS[name], np.random.default_rng(0), lambda *_: None
-        )
+        MECHANISMS[name].run(curator, as_table(ONE_SIDED), WORKLOADS[name], np.random.default_rng(0), quiet)
     return curator.caught, drawn, [e for e in curator.events if e.kind == "exponential"]
 
 

@@ -1,6 +1,7 @@
 """PMW^Pub, MWEM and MWEM+PUB: the rounds by hand, and that each option does what it says."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,16 +19,12 @@ from openprior.privacy.statistics import CellCount, Counts
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
-from tests.conftest import random_table
+from tests.conftest import quiet, random_table
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 PRIVATE = random_table(SIZES, 500, 1)
 PUBLIC = random_table(SIZES, 400, 2, skew=2.0)
 WORK = all_marginals(2).on(PRIVATE.domain)
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    return None
 
 
 def fit(mechanism: object, *, noise: object = None, workload: Workload = WORK, **budget: float) -> tuple:
@@ -160,7 +157,9 @@ def test_mwem_pub_is_calibrated_as_published() -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 50.0])
 @pytest.mark.parametrize("rounds", [1, 5, 300])
 def test_mwem_pub_never_needs_more_than_its_budget(epsilon: float, rounds: int) -> None:
-    fit(MwemPub(rounds=rounds), noise=SeededNoise(1), epsilon=epsilon)
+    curator, _ = fit(MwemPub(rounds=rounds), noise=SeededNoise(1), epsilon=epsilon)
+    assert len(curator.events) == 2 * rounds
+    assert 0 < sum(Fraction(e["rho"]) for e in curator.events) <= Fraction(curator.rho)
 
 
 def test_mwem_on_the_full_domain_learns_from_uniform() -> None:

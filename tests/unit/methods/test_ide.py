@@ -5,7 +5,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import openprior as op
@@ -20,7 +19,7 @@ from openprior.questions.queries import Queries
 from openprior.questions.workload import Workload
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
-from tests.conftest import random_table
+from tests.conftest import arrow, quiet, random_table
 
 SIZES = {"age": 6, "sex": 2, "work": 4}
 PRIVATE = random_table(SIZES, 900, 1)
@@ -29,17 +28,9 @@ DOMAIN = Domain(SIZES)
 WORK = Workload([("age", "sex"), ("sex", "work")]).on(DOMAIN)
 
 
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
-
-
 def run(mechanism: op.Ide, public: Table = PUBLIC, **options: object) -> tuple[FakeCurator, object]:
     curator = FakeCurator(PRIVATE, **options)
     return curator, mechanism.run(curator, public, WORK, np.random.default_rng(0), quiet)
-
-
-def arrow(table: Table) -> pa.Table:
-    return pa.table({a: table.column(a) for a in table.domain})
 
 
 @pytest.mark.parametrize("support", ["public", "domain"])

@@ -8,15 +8,14 @@ import openprior as op
 from openprior.errors import LedgerError, OptionError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.statistics import Total
-from tests.conftest import random_table
+from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2}
 SCHEMA = op.Schema.from_sizes(SIZES)
 
 
 def table(rows: int, seed: int, skew: float = 1.0) -> pa.Table:
-    made = random_table(SIZES, rows, seed, skew)
-    return pa.table({a: made.column(a) for a in SIZES})
+    return arrow(random_table(SIZES, rows, seed, skew))
 
 
 PRIVATE = table(8000, 1)
@@ -38,7 +37,7 @@ def test_distances_are_the_exact_ones_plus_noise_of_the_stated_size(k: int) -> N
         mine = [next(s for s in f.ranked if s.name == name) for f in found]
         errors = np.array([s.error for s in mine])
         # A third of ε each, and one person moves a distance by 2/n.
-        assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (8000 * 0.2), rel=0.3)
+        assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (8000 * 0.2), rel=0.25)
         assert errors.mean() == pytest.approx(true, abs=3 * errors.std() / 10)
         assert np.mean([s.low <= true <= s.high for s in mine]) >= 0.89
 
@@ -58,10 +57,7 @@ def test_by_chance_is_what_samples_of_one_population_differ_by() -> None:
     found = []
     for seed in range(30):
         order = rng.permutation(whole.n)
-        one, two = (
-            pa.table({a: t.column(a) for a in SIZES})
-            for t in (whole.take(order[:2000]), whole.take(order[2000:2700]))
-        )
+        one, two = arrow(whole.take(order[:2000])), arrow(whole.take(order[2000:2700]))
         found.append(op.screen(one, [two], schema=SCHEMA, epsilon=100.0, seed=seed).best)
     assert np.mean([s.error for s in found]) == pytest.approx(np.mean([s.by_chance for s in found]), rel=0.15)
     assert sum("another sample" in s.verdict for s in found) >= 28

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import decimal
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,11 +19,6 @@ from openprior.tables.decode import Decoder
 from openprior.tables.encode import Encoder, Table, dtype_for, encode_table
 from openprior.tables.persons import RowLimit
 from openprior.tables.source import open_source
-
-DATA = Path(os.environ.get("OPENPRIOR_DATA", Path(__file__).parents[3] / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="real data is absent; set OPENPRIOR_DATA to its folder"
-)
 
 
 def codes(column: Column, values: object, kind: pa.DataType | None = None) -> list[int]:
@@ -320,9 +314,8 @@ def test_reservoir_is_uniform_over_batches() -> None:
     assert abs(np.mean(means) - 50_000) < 4 * 28_868 / np.sqrt(256 * 20)
 
 
-@needs_data
-def test_acs_2018_drafts_and_2019_encodes() -> None:
-    folder = DATA / "nist_acs"
+def test_acs_2018_drafts_and_2019_encodes(data_folder: Path) -> None:
+    folder = data_folder / "nist_acs"
     schema = Schema.draft(folder / "national2018.csv")
     public = encode_table(folder / "national2018.csv", schema)
     private = encode_table(folder / "national2019.csv", schema, private=True)

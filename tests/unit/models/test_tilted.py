@@ -26,7 +26,8 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal, Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
-from tests.conftest import random_table
+from tests.conftest import PRIVATE, PUBLIC, quiet, random_table
+from tests.conftest import SIZES as NARROW
 
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 4, "e": 3}
 
@@ -519,11 +520,6 @@ def test_intervals_cover_the_private_counts() -> None:
 # The mechanism.
 
 
-def quiet(done: int, of: int, what: str) -> None:
-    assert 0 <= done <= of
-    assert what
-
-
 def run(
     private: Table,
     public: Table | None,
@@ -549,10 +545,6 @@ def run(
     for v in model.standard_errors(workload.marginals).values():
         assert np.isfinite(v).all()
     return curator, model
-
-
-NARROW = {"a": 3, "b": 2, "c": 4, "d": 5}
-PRIVATE, PUBLIC = random_table(NARROW, 800, 1), random_table(NARROW, 300, 2, skew=1.4)
 
 
 @pytest.mark.parametrize("public", [PUBLIC, None], ids=["public", "none"])
