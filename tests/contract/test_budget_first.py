@@ -443,7 +443,7 @@ def test_an_empty_table_is_not_told_apart_under_add_remove() -> None:
         ).certificate
         for n in (0, 1)
     )
-    assert [(e["kind"], e["rho"]) for e in empty.events] == [(e["kind"], e["rho"]) for e in other.events]
+    assert [(e.kind, e.rho) for e in empty.events] == [(e.kind, e.rho) for e in other.events]
     assert empty.rho_spent == other.rho_spent > 0
 
 
