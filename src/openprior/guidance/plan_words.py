@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.methods.base import pure_choices
 from openprior.privacy.unit import Relation
 from openprior.schema.base import Schema
 
@@ -34,7 +35,7 @@ def advice_of(made: "Plan", schema: Schema, public_rows: int | None) -> tuple[st
         said.append(f"delta = {made.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9.")
     if made.noise == "laplace":
         said.append(
-            "delta = 0 asks for pure ε-DP: use ide or hierarchy with noise = laplace; the others need δ > 0."
+            f"delta = 0 asks for pure ε-DP: use {pure_choices()}; the others need δ > 0."
         )
     if made.relation == Relation.ADD_REMOVE:
         said.append(

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
-from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Dependence", "cliques", "expected_best", "roots", "variances", "within"]
 
@@ -237,12 +237,12 @@ class _Plan:
         return found
 
 
-def variances(curator: Curator, rho: float, noise: str) -> dict[int, float]:
-    """The noise variance of each marginal when 1, 2, 3, … of them share a ρ that is measured with such noise."""
-    unit = curator.unit
+def variances(unit: Unit, rho: float, noise: str, *, pure: bool) -> dict[int, float]:
+    """The noise variance of each marginal when 1, 2, 3, … of them share a ρ that is measured with such noise; of ε,
+    where the run is pure."""
     if noise == "gaussian":
         return {k: gaussian_sigma_squared(unit.l2_squared, rho / k) for k in _COUNTS}
-    each = {k: pure_epsilon(rho) / k if curator.is_pure else pure_epsilon(rho / k) for k in _COUNTS}
+    each = {k: pure_epsilon(rho) / k if pure else pure_epsilon(rho / k) for k in _COUNTS}
     return {k: 2 * (unit.l1 / e) ** 2 for k, e in each.items()}
 
 
