@@ -34,9 +34,7 @@ def advice_of(made: "Plan", schema: Schema, public_rows: int | None) -> tuple[st
     if made.delta > 1 / n:
         said.append(f"delta = {made.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9.")
     if made.noise == "laplace":
-        said.append(
-            f"delta = 0 asks for pure ε-DP: use {pure_choices()}; the others need δ > 0."
-        )
+        said.append(f"delta = 0 asks for pure ε-DP: use {pure_choices()}; the others need δ > 0.")
     if made.relation == Relation.ADD_REMOVE:
         said.append(
             "n is private under add-remove: it is taken as a guess here, and measuring it takes some budget."

@@ -132,7 +132,8 @@ class Mechanism(ABC):
         """Every option as a certificate lists it; a mechanism among them is a mapping that has its name."""
         values = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
         return {
-            k: {"mechanism": v.name, **v.options} if isinstance(v, Mechanism) else v for k, v in values.items()
+            k: {"mechanism": v.name, **v.options} if isinstance(v, Mechanism) else v
+            for k, v in values.items()
         }
 
     def outlay(self, sizes: Sizes) -> Outlay | None:

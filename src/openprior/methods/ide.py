@@ -10,6 +10,8 @@ with Laplace noise and δ = 0 their ε add up to the run's. Everything after is 
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,8 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.strategy import Dependence, cliques, expected_best, variances
+from openprior.methods.shared.dependence import Dependence
+from openprior.methods.shared.strategy import cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
 from openprior.models.shrink import cell_numbers
@@ -53,7 +56,7 @@ class Ide(Mechanism):
 
     good_for = "a good public table and a few marginals or any 0/1 queries; pure ε-DP"
     public_table = PublicTable.NEEDED
-    pure_options = {"noise": "laplace"}
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
 
     choose: str = option(
         default="published",

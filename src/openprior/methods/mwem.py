@@ -40,9 +40,7 @@ __all__ = ["Mwem"]
 class Mwem(Mechanism):
     """Multiplicative weights from the uniform distribution on the whole domain."""
 
-    good_for = (
-        "small domains (up to millions of cells) or small groups of columns learnt apart; needs no public table"
-    )
+    good_for = "small domains (up to millions of cells) or small groups of columns learnt apart; needs no public table"
     public_table = PublicTable.NOT_USED
 
     rounds: int | None = option(
@@ -95,8 +93,14 @@ class Mwem(Mechanism):
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
-        """TODO"""
-        return None
+        """Every round looks at all enumerated cells; more rounds find something where ε is large."""
+        sizes_of_groups = [
+            sizes.layout.domain.size(g) for g in self._groups(sizes.layout.domain, sizes.workload)
+        ]
+        if max(sizes_of_groups) > self.max_cells:
+            return None
+        cells = sum(sizes_of_groups)
+        return Outlay(1 + 4e-6 * cells * sizes.more_to_find, 1e-4 * cells)
 
     def _groups(self, domain: Domain, workload: Workload) -> list[Marginal]:
         if self.groups:

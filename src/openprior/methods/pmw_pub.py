@@ -47,9 +47,7 @@ _VERDICTS = (
 class PmwPub(Mechanism):
     """Reweight the public rows until the worst answers are right."""
 
-    good_for = (
-        "a large public table whose rows resemble the private ones; the largest error matters"
-    )
+    good_for = "a large public table whose rows resemble the private ones; the largest error matters"
     public_table = PublicTable.NEEDED
 
     rounds: int | None = option(

@@ -1,10 +1,10 @@
 """Tilt: start from everything public, and let private evidence overrule it, each marginal by what it shows.
 
-1. The public table becomes a prior (models/prior.py); that costs nothing. 2. Every one-way marginal is measured with a
-few per cent of the budget, and one private choice by the workload's error decides whether to go on from the public
-prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
-(models/tilted.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior or a
-small budget makes few rounds and a bad prior many.
+1. The public table becomes a prior (models/tilted/prior.py); that costs nothing. 2. Every one-way marginal is measured
+with a few per cent of the budget, and one private choice by the workload's error decides whether to go on from the
+public prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
+(models/tilted/tilting.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior
+or a small budget makes few rounds and a bad prior many.
 
 Privacy: the private table is read by `curator.measure` and `curator.select` alone, which charge for it. The prior, the
 trust λ in it, the number of particles and of rounds, what a round spends and when to stop are functions of public rows

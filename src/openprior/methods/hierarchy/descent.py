@@ -125,9 +125,7 @@ class Descent:
             return
         converged = self.groups.meet(level, totals, measured, self.rng, updates=self.how.updates)
         where = " × ".join(self.tree.levels[level]) or "all rows"
-        self.curator.remark(
-            f"IDE converged in {converged} of {self.tree.counts[level]} groups of {where}."
-        )
+        self.curator.remark(f"IDE converged in {converged} of {self.tree.counts[level]} groups of {where}.")
 
     def _run_inside(self, inner: Mechanism, totals: Floats, rho: float) -> Model:
         """Another mechanism in every leaf: its public table are rows of the leaf's distribution so far."""

@@ -1,7 +1,7 @@
 """Every leaf's distribution on its way down the levels: public rows with weights, bent to what was measured.
 
-A group of a coarse level is the union of its leaves' rows; once it is bent, its leaves are bent by the same ratios. It is
-post-processing of released numbers on public rows, group by group, so it may run anywhere and side by side.
+A group of a coarse level is the union of its leaves' rows; once it is bent, its leaves are bent by the same ratios. All
+of this is post-processing of released numbers on public rows, group by group, so it may run anywhere and side by side.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openprior.counting.engine import Executor
 from openprior.methods.hierarchy.group_priors import GroupPrior
 from openprior.methods.hierarchy.tree import Tree
-from openprior.methods.shared.strategy import Dependence
+from openprior.methods.shared.dependence import Dependence
 from openprior.models.base import round_to_counts
 from openprior.models.relative_entropy import Partial, ide
 from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink

@@ -13,10 +13,12 @@ any path from the coarsest level to a group the sum is at most the budget. The r
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
+from openprior.errors import OptionError
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -50,14 +52,15 @@ class Hierarchy(Mechanism):
 
     good_for = "many groups at once, such as areas × years, with public rows of earlier years"
     public_table = PublicTable.NEEDED
-    pure_options = {"noise": "laplace"}
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
 
     levels: tuple[tuple[str, ...], ...] = option(
         default=(),
         doc="keys of each level, coarsest first, e.g. STATE;PUMA,YEAR; the schema's hierarchy if not given",
     )
     update: str = option(
-        default="shrink", doc="shrink: bend groups as far as the noise allows | ide: to meet the noisy answers"
+        default="shrink",
+        doc="shrink: bend groups as far as the noise allows | ide: to meet the noisy answers",
     )
     inner: Mechanism | None = option(
         default=None,
@@ -135,9 +138,13 @@ class Hierarchy(Mechanism):
         descent = Descent(self, curator, tree, groups, asked, split, n, rng, progress)
         return descent.run([descent.choose(level, public_rows=table.n) for level in range(len(tree.levels))])
 
-    def outlay(self, sizes: Sizes) -> Outlay:
-        """TODO"""
-        return Outlay(1, 1)
+    def outlay(self, sizes: Sizes) -> Outlay | None:
+        """Networks and weights for every group; a mechanism inside takes its own time in each, on top of this."""
+        try:
+            groups = len(Tree(sizes.layout, self.levels).leaves)
+        except OptionError:
+            return None
+        return Outlay(1 + 8e-3 * groups * sizes.columns + 6e-5 * sizes.public_rows, 30 + 0.5 * groups)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:

@@ -73,8 +73,8 @@ class Annealed:
     """Small shares at first, larger by a factor after every round that found nothing above its noise; the last round
     takes the rest, when that would not pay for two more like it.
 
-    A start that is far off is corrected in many cheap rounds, one that is close gets few sharp ones; nobody has to guess
-    the number of rounds.
+    A start that is far off is corrected in many cheap rounds, one that is close gets few sharp ones; nobody has to
+    guess the number of rounds.
     """
 
     def __init__(
