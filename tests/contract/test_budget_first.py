@@ -22,10 +22,12 @@ from openprior.errors import BudgetExceeded, EncodeError, OpenPriorError, Privac
 from openprior.guidance.mixture_error import best_mixture_error
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
+from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score
+from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.releases.certificate import NOT_PRIVATE
@@ -99,16 +101,16 @@ VERBS: dict[str, tuple[Unit, Callable[[Curator, float], object]]] = {
     "select cells": (Unit(), lambda c, rho: c.select(CELL_SCORES, rho)),
     "select marginals": (Unit(), lambda c, rho: c.select(L1_SCORES, rho, how="permute-and-flip")),
     "select many": (Unit(), lambda c, rho: c.select_many(CELL_SCORES, 3, rho)),
-    "measure": (Unit(), lambda c, rho: c.measure(("a", "b"), rho)),
-    "measure cell": (Unit(), lambda c, rho: c.measure_cell(("a", "b"), 2, rho, noise="laplace")),
-    "measure total": (ADD_REMOVE, lambda c, rho: c.measure_total(rho)),
-    "measure best mixture": (Unit(), lambda c, rho: c.measure_best_mixture(PUBLIC, [("a", "b")], rho)),
-    "measure in a part": (Unit(), lambda c, rho: c.partition(["c"])[(1,)].measure(("a",), rho)),
+    "measure": (Unit(), lambda c, rho: c.measure(Counts(("a", "b")), rho)),
+    "measure cell": (Unit(), lambda c, rho: c.measure(CellCount(("a", "b"), 2), rho, noise="laplace")),
+    "measure total": (ADD_REMOVE, lambda c, rho: c.measure(Total(), rho)),
+    "measure best mixture": (Unit(), lambda c, rho: c.measure(BestMixtureError(PUBLIC, (("a", "b"),)), rho)),
+    "measure in a part": (Unit(), lambda c, rho: c.partition(["c"])[(1,)].measure(Counts(("a",)), rho)),
     "measure a cell in a part": (
         Unit(),
-        lambda c, rho: c.partition(["c"])[(0,)].measure_cell(("a",), 1, rho),
+        lambda c, rho: c.partition(["c"])[(0,)].measure(CellCount(("a",), 1), rho),
     ),
-    "measure the total of a part": (Unit(), lambda c, rho: c.partition(["c"])[(0,)].measure_total(rho)),
+    "measure the total of a part": (Unit(), lambda c, rho: c.partition(["c"])[(0,)].measure(Total(), rho)),
     "select in a part": (ADD_REMOVE, lambda c, rho: c.partition(["c"])[(0,)].select(L1_SCORES[:1], rho)),
 }
 verbs = pytest.mark.parametrize("verb", VERBS)
@@ -143,7 +145,7 @@ def test_spent_is_spent(verb: str) -> None:
     act(curator, RHO * 0.75)
     del diary[:]
     with pytest.raises(BudgetExceeded):
-        curator.measure(("a",), RHO * 0.3)
+        curator.measure(Counts(("a",)), RHO * 0.3)
     assert diary == []
     assert curator.remaining == pytest.approx(RHO / 4)
 
@@ -187,10 +189,10 @@ def test_a_refusing_ledger_keeps_the_table_shut(verb: str, monkeypatch: pytest.M
         lambda c: c.select(CELL_SCORES, 0.1, how="argmax"),
         lambda c: c.select([], 0.1),
         lambda c: c.select_many(L1_SCORES, 3, 0.1),
-        lambda c: c.measure(("a",), 0.1, noise="none"),
-        lambda c: c.measure_cell(("a",), 3, 0.1),
-        lambda c: c.measure_cell(("a",), -1, 0.1),
-        lambda c: c.measure_total(0.1),
+        lambda c: c.measure(Counts(("a",)), 0.1, noise="none"),
+        lambda c: c.measure(CellCount(("a",), 3), 0.1),
+        lambda c: c.measure(CellCount(("a",), -1), 0.1),
+        lambda c: c.measure(Total(), 0.1),
     ],
 )
 def test_a_mistake_costs_nothing(wrong: Callable[[Curator], object]) -> None:
@@ -206,7 +208,7 @@ def test_a_mistake_costs_nothing(wrong: Callable[[Curator], object]) -> None:
 
 def test_n_is_private_under_add_remove_and_in_parts() -> None:
     curator, diary = made(ADD_REMOVE)
-    with pytest.raises(PrivacyError, match="measure_total"):
+    with pytest.raises(PrivacyError, match="measure the Total"):
         _ = curator.n
     with pytest.raises(PrivacyError):
         _ = made()[0].partition(["a"])[(0,)].n
@@ -217,7 +219,7 @@ def test_n_is_private_under_add_remove_and_in_parts() -> None:
 @pytest.mark.parametrize("part", [False, True])
 def test_no_copy_no_pickle_no_repr(part: bool) -> None:
     curator, _ = made()
-    curator.measure(("a", "b", "c"), 0.01)
+    curator.measure(Counts(("a", "b", "c")), 0.01)
     if part:
         curator = curator.partition(["a"])[(1,)]
     for way in (copy.copy, copy.deepcopy, pickle.dumps, lambda c: pickle.dumps(c, protocol=0)):
@@ -239,31 +241,31 @@ def test_a_partition_pays_its_largest_part() -> None:
     curator, _ = made()
     parts = curator.partition(["a"])
     assert set(parts) == {(0,), (1,), (2,)}
-    parts[(0,)].measure(("b",), 0.1)
-    parts[(1,)].measure(("b",), 0.2)
-    parts[(2,)].measure(("b",), 0.05)
+    parts[(0,)].measure(Counts(("b",)), 0.1)
+    parts[(1,)].measure(Counts(("b",)), 0.2)
+    parts[(2,)].measure(Counts(("b",)), 0.05)
     assert curator.remaining == pytest.approx(RHO - 0.2)
-    parts[(2,)].measure(("b",), 0.1)
+    parts[(2,)].measure(Counts(("b",)), 0.1)
     assert curator.remaining == pytest.approx(RHO - 0.2)
-    parts[(2,)].measure(("b",), 0.1)
+    parts[(2,)].measure(Counts(("b",)), 0.1)
     assert curator.remaining == pytest.approx(RHO - 0.25)
-    curator.measure(("a",), 0.1)
+    curator.measure(Counts(("a",)), 0.1)
     assert curator.remaining == pytest.approx(RHO - 0.35)
     assert parts[(0,)].remaining == pytest.approx(RHO - 0.2)
     with pytest.raises(BudgetExceeded):
-        parts[(0,)].measure(("b",), RHO - 0.19)
-    parts[(0,)].measure(("b",), parts[(0,)].remaining)
+        parts[(0,)].measure(Counts(("b",)), RHO - 0.19)
+    parts[(0,)].measure(Counts(("b",)), parts[(0,)].remaining)
     assert curator.remaining == pytest.approx(0.0, abs=1e-9)
-    assert sum(float(e.get("charged", e["rho"])) for e in curator.events) <= RHO  # type: ignore[arg-type]
+    assert sum(e.rho if e.charged is None else e.charged for e in curator.events) <= RHO
 
 
 def test_two_partitions_add_up() -> None:
     curator, _ = made()
-    curator.partition(["a"])[(0,)].measure(("b",), 0.2)
-    curator.partition(["b"])[(0,)].measure(("a",), 0.2)
+    curator.partition(["a"])[(0,)].measure(Counts(("b",)), 0.2)
+    curator.partition(["b"])[(0,)].measure(Counts(("a",)), 0.2)
     assert curator.remaining == pytest.approx(RHO - 0.4)
     with pytest.raises(BudgetExceeded):
-        curator.partition(["c"])[(0,)].measure(("a",), 0.2)
+        curator.partition(["c"])[(0,)].measure(Counts(("a",)), 0.2)
 
 
 # Nothing private in what leaves.
@@ -373,13 +375,14 @@ def test_no_count_in_what_a_curator_says(verb: str) -> None:
     VERBS[verb][1](curator, RHO / 2)
     exact = some_rows().group_by(["a", "b"]).aggregate([([], "count_all")])["count_all"].to_pylist()
     for event in curator.events:
-        assert set(event) <= {
-            *("kind", "marginal", "cell", "sigma", "l2_squared", "rho"),
-            *("candidates", "epsilon", "draws", "parts_touched", "scores"),
+        written = event.to_dict()
+        assert set(written) <= {
+            *("event", "statistic", "marginal", "cell", "sigma", "rho"),
+            *("candidates", "over", "epsilon", "draws"),
         }
-        assert not {event.get("cell"), event.get("sigma")} & {*exact, 40}
+        assert not {written.get("cell"), written.get("sigma")} & {*exact, 40}
     with pytest.raises(BudgetExceeded) as caught:
-        curator.measure(("a",), 9.0)
+        curator.measure(Counts(("a",)), 9.0)
     assert not re.search(r"\b40\b", str(caught.value))
 
 
@@ -468,7 +471,7 @@ def test_an_empty_table_is_not_told_apart_under_add_remove() -> None:
 def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:
     class Greedy(op.PmwPub):
         def run(self, curator, public, workload, rng, progress):  # type: ignore[no-untyped-def]
-            curator.measure(("a",), 1e6)
+            curator.measure(Counts(("a",)), 1e6)
 
     reads: list[str] = []
 

@@ -27,15 +27,16 @@ from openprior.models.graphical.estimation import Observation
 from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
+from openprior.privacy.events import Event, Gaussian
 from openprior.privacy.fake import FakeCurator, NoNoise
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
+from openprior.privacy.statistics import Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.questions.workload import Marginal, Workload, all_marginals, canonical
-from openprior.releases.certificate import event_rho
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder, Table
 from openprior.tables.source import open_source
@@ -55,7 +56,7 @@ EACH = [JamPgm(rounds=3), Aim(rounds=10), Mst()]
 units = pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
 relations = pytest.mark.parametrize("relation", list(Relation))
 each = pytest.mark.parametrize("mechanism", EACH, ids=lambda m: m.name)
-Events = list[dict[str, Any]]
+Events = list[Event]
 
 
 class Watched(FakeCurator):
@@ -90,8 +91,8 @@ def events_of(curator: Curator) -> Events:
     return list(curator.events)
 
 
-def spent(events: Iterable[dict[str, Any]]) -> Fraction:
-    return sum((Fraction(e["rho"]) for e in events), Fraction(0))
+def spent(events: Iterable[Event]) -> Fraction:
+    return sum((Fraction(e.rho) for e in events), Fraction(0))
 
 
 def check_costs(curator: Curator) -> None:
@@ -100,16 +101,16 @@ def check_costs(curator: Curator) -> None:
     assert events
     assert spent(events) <= Fraction(curator.rho)
     for event in events:
-        assert event_rho(event, curator.unit) == pytest.approx(event["rho"], rel=1e-12)
+        assert event.cost(curator.unit, pure=False) == pytest.approx(event.rho, rel=1e-12)
 
 
-def selections(events: Iterable[dict[str, Any]]) -> Events:
-    return [e for e in events if e["kind"] == "exponential"]
+def selections(events: Iterable[Event]) -> Events:
+    return [e for e in events if e.kind == "exponential"]
 
 
 def measurements(events: Iterable[dict[str, Any]], columns: int | None = None) -> Events:
-    found = [e for e in events if e["kind"] == "gaussian" and e["marginal"]]
-    return [e for e in found if columns is None or len(e["marginal"]) == columns]
+    found = [e for e in events if e.kind == "gaussian" and e.statistic.marginal]
+    return [e for e in found if columns is None or len(e.statistic.marginal) == columns]
 
 
 def down(value: Fraction) -> float:
@@ -138,7 +139,7 @@ def test_spends_no_more_than_there_is(name: str, epsilon: float, unit: Unit) -> 
     if "jam" not in name:  # JAM gives back what a public choice in the last round has saved
         assert curator.remaining <= 1e-12 * curator.rho
     assert np.isfinite(model.answers([("a", "d")])[("a", "d")]).all()
-    totals = [e for e in events_of(curator) if e.get("marginal") == []]
+    totals = [e for e in events_of(curator) if isinstance(e, Gaussian) and e.statistic == Total()]
     assert len(totals) == ("jam" in name and not unit.n_is_public)
 
 
@@ -161,11 +162,11 @@ def test_room_for_the_one_way_marginals_only(mechanism: Any, unit: Unit) -> None
     model = go(replace(mechanism, size_limit=SINGLES_ONLY), curator)
     check_costs(curator)
     events = events_of(curator)
-    assert {len(e["marginal"]) for e in measurements(events)} <= {1}
+    assert {len(e.statistic.marginal) for e in measurements(events)} <= {1}
     assert model.tree.treewidth == 0
     if mechanism.name == "mst":
         assert not selections(events)
-        assert [e["rho"] for e in events] == pytest.approx([curator.rho / len(SIZES)] * len(SIZES), rel=1e-12)
+        assert [e.rho for e in events] == pytest.approx([curator.rho / len(SIZES)] * len(SIZES), rel=1e-12)
 
 
 # BUG (aim.py, mst.py): both plan with `curator.rho`, the whole run's budget, where JAM-PGM, PMW^Pub and MWEM plan with
@@ -176,7 +177,7 @@ def test_room_for_the_one_way_marginals_only(mechanism: Any, unit: Unit) -> None
 @pytest.mark.parametrize("gone", [0.9, 0.999])
 def test_a_budget_that_is_nearly_gone_is_enough(mechanism: Any, unit: Unit, gone: float) -> None:
     curator = FakeCurator(PRIVATE, unit=unit, noise=SeededNoise(3))
-    curator.measure(("a",), gone * curator.rho)
+    curator.measure(Counts(("a",)), gone * curator.rho)
     go(mechanism, curator)
     check_costs(curator)
     assert len(selections(events_of(curator))) >= 1
@@ -200,10 +201,10 @@ def test_one_or_two_columns(mechanism: Any, columns: int, relation: Relation) ->
 
 def rounds_of(curator: Watched) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
     """Each round's selection, and its measurement if it had one."""
-    events = [e for e in events_of(curator) if e["kind"] != "gaussian" or e["marginal"]]
+    events = [e for e in events_of(curator) if e.kind != "gaussian" or e.statistic.marginal]
     found: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
     for event in events:
-        if event["kind"] == "exponential":
+        if event.kind == "exponential":
             found.append((event, None))
         else:
             assert found[-1][1] is None
@@ -229,24 +230,24 @@ def test_jam_follows_its_formula_to_the_bit(unit: Unit, rounds: int, alpha: floa
     used = Fraction(0)
     first = events_of(curator)[0]
     if not unit.n_is_public:
-        assert first["marginal"] == []
-        assert first["rho"] == 0.02 * curator.rho
-        used = Fraction(first["rho"])
+        assert first.statistic == Total()
+        assert first.rho == 0.02 * curator.rho
+        used = Fraction(first.rho)
     found = rounds_of(curator)
     assert len(found) == rounds
     for t, (selected, measured) in enumerate(found):
         left = down(Fraction(curator.rho) - used)
         rho = left / (rounds - t)
-        assert selected["rho"] == (1 - alpha) * rho
-        assert selected["epsilon"] == math.sqrt(8 * (1 - alpha) * rho)
-        used += Fraction(selected["rho"])
+        assert selected.rho == (1 - alpha) * rho
+        assert selected.epsilon == math.sqrt(8 * (1 - alpha) * rho)
+        used += Fraction(selected.rho)
         if measured is not None:
             # The last round's halves may add up to a hair more than is left; the noise is then that hair larger.
             price = min(alpha * rho, down(Fraction(curator.rho) - used))
-            assert measured["rho"] == price
+            assert measured.rho == price
             assert t == rounds - 1 or price == alpha * rho
-            assert measured["sigma"] == math.sqrt(unit.l2_squared / (2 * price))
-            used += Fraction(measured["rho"])
+            assert measured.sigma == math.sqrt(unit.l2_squared / (2 * price))
+            used += Fraction(measured.rho)
     assert used == spent(events_of(curator))
 
 
@@ -257,7 +258,7 @@ def test_jam_noise_is_as_published() -> None:
     found = measurements(events_of(curator))
     assert found
     for event in found:
-        assert event["sigma"] ** 2 == pytest.approx(1 / event["rho"], rel=1e-12)
+        assert event.sigma**2 == pytest.approx(1 / event.rho, rel=1e-12)
 
 
 def test_a_public_choice_measures_nothing_and_gives_its_budget_back(mixed: Watched) -> None:
@@ -269,14 +270,14 @@ def test_a_public_choice_measures_nothing_and_gives_its_budget_back(mixed: Watch
     ):
         assert (measured is None) == is_public
         if measured is not None:
-            assert measured["marginal"] == list(scores[index].marginal)
+            assert measured.statistic.marginal == scores[index].marginal
     for t in range(1, len(found)):
-        before, now = found[t - 1][0]["rho"], found[t][0]["rho"]
+        before, now = found[t - 1][0].rho, found[t][0].rho
         if public[t - 1]:  # the αρ of that round is spread over the T − t that are left
             assert now == pytest.approx(before * (1 + 0.8 / (len(found) - t)), rel=1e-9)
         else:
             assert now == pytest.approx(before, rel=1e-9)
-    noise = [m["sigma"] for _, m in found if m is not None]
+    noise = [m.sigma for _, m in found if m is not None]
     assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(noise))
     assert noise[-1] < 0.9 * noise[0]
 
@@ -290,7 +291,7 @@ def test_a_public_table_like_the_private_one_is_mostly_chosen(relation: Relation
         go(JamPgm(rounds=15), curator, twin)
         public = [i >= len(p) // 2 for i, p in zip(curator.chosen, curator.proposed, strict=True)]
         assert len(measurements(events_of(curator))) == 15 - sum(public)
-        rho = [e["rho"] for e in selections(events_of(curator))]
+        rho = [e.rho for e in selections(events_of(curator))]
         assert rho[-1] > 1.5 * rho[0]
         for choice in public:
             picks[choice] += 1
@@ -302,16 +303,16 @@ def test_a_public_table_that_is_the_private_one_costs_selections_only() -> None:
     curator = Watched(epsilon=4.0)
     model = go(JamPgm(rounds=8), curator, PRIVATE)
     events = events_of(curator)
-    assert [e["kind"] for e in events] == ["exponential"] * 8
+    assert [e.kind for e in events] == ["exponential"] * 8
     # Each round of what is left takes 1/(T − t), and of that only a fifth is spent.
     left = curator.rho
     for t, event in enumerate(events):
-        assert event["rho"] == pytest.approx(0.2 * left / (8 - t), rel=1e-12)
-        left -= event["rho"]
+        assert event.rho == pytest.approx(0.2 * left / (8 - t), rel=1e-12)
+        left -= event.rho
     assert curator.remaining == pytest.approx(left, rel=1e-9)
     exact = FakeCurator(PRIVATE, noise=NoNoise())
     for a in curator.proposed[0][curator.chosen[0]].marginal:
-        expected = exact.measure((a,), exact.rho / 9).values
+        expected = exact.measure(Counts((a,)), exact.rho / 9).values
         assert np.abs(model.answers([(a,)])[(a,)] - expected).sum() < 0.1 * PRIVATE.n
 
 
@@ -327,7 +328,7 @@ def test_jam_scores_are_those_of_the_paper(mixed: Watched) -> None:
             assert public.offset == 0
             assert private.weight == public.weight == 1
             if measured is not None:
-                expected = math.sqrt(2 / math.pi) * measured["sigma"] * DOMAIN.size(private.marginal)
+                expected = math.sqrt(2 / math.pi) * measured.sigma * DOMAIN.size(private.marginal)
                 assert private.offset == pytest.approx(-expected, rel=1e-9)
 
 
@@ -358,21 +359,21 @@ def test_aim_spends_everything_and_anneals_exactly(unit: Unit, monkeypatch: pyte
     assert curator.remaining <= 1e-12 * curator.rho
     events = events_of(curator)
     singles, later = events[: len(SIZES)], events[len(SIZES) :]
-    assert [e["marginal"] for e in singles] == [[a] for a in ("a", "b", "c", "d")]
-    assert {e["rho"] for e in singles} == {0.9 * (curator.rho / 200)}
+    assert [e.statistic.marginal for e in singles] == [(a,) for a in ("a", "b", "c", "d")]
+    assert {e.rho for e in singles} == {0.9 * (curator.rho / 200)}
     selected, measured = later[::2], later[1::2]
-    assert [e["kind"] for e in later] == ["exponential", "gaussian"] * len(within)
-    sigma, epsilon = singles[0]["sigma"], math.sqrt(8 * (1 - 0.9) * (curator.rho / 200))
+    assert [e.kind for e in later] == ["exponential", "gaussian"] * len(within)
+    sigma, epsilon = singles[0].sigma, math.sqrt(8 * (1 - 0.9) * (curator.rho / 200))
     halvings = 0
     for t in range(len(within) - 1):
-        assert measured[t]["sigma"] == sigma
-        assert selected[t]["epsilon"] == epsilon
+        assert measured[t].sigma == sigma
+        assert selected[t].epsilon == epsilon
         if within[t]:
             sigma, epsilon, halvings = sigma / 2, epsilon * 2, halvings + 1
     assert halvings >= 1
     assert not all(within)
     # The last round takes the rest, at least as much as was its turn, and less than two such rounds.
-    rest = selected[-1]["rho"] + measured[-1]["rho"]
+    rest = selected[-1].rho + measured[-1].rho
     turn = unit.l2_squared / (2 * sigma**2) / 0.9
     assert rest < 2 * turn * (1 + 1e-12)
     if not within[-2]:
@@ -386,7 +387,7 @@ def test_aim_takes_the_rest_when_two_rounds_do_not_fit() -> None:
         found = events_of(curator)
         assert len(measurements(found[:4], 1)) == 4
         planned = max(rounds, 5)
-        assert found[0]["rho"] == pytest.approx(0.9 * curator.rho / planned, rel=1e-12)
+        assert found[0].rho == pytest.approx(0.9 * curator.rho / planned, rel=1e-12)
         assert spent(found) >= Fraction(curator.rho) * (1 - Fraction(1, 10**12))
 
 
@@ -407,7 +408,7 @@ def test_aim_weighs_by_overlap_with_the_workload() -> None:
     }
     assert curator.proposed
     assert {s.marginal for p in curator.proposed for s in p} == by_hand.keys()
-    sigmas = [e["sigma"] for e in measurements(events_of(curator))[4:]]
+    sigmas = [e.sigma for e in measurements(events_of(curator))[4:]]
     for scores, sigma in zip(curator.proposed, sigmas, strict=True):
         for score in scores:
             assert score.weight == by_hand[score.marginal]
@@ -427,15 +428,15 @@ def test_mst_spends_in_thirds(unit: Unit) -> None:
     events, third = events_of(curator), curator.rho / 3
     d = len(SIZES)
     singles, selected, pairs = events[:d], events[d : 2 * d - 1], events[2 * d - 1 :]
-    assert [e["marginal"] for e in singles] == [[a] for a in SIZES]
-    assert [e["kind"] for e in selected] == ["exponential"] * (d - 1)
-    assert [len(e["marginal"]) for e in pairs] == [2] * (d - 1)
+    assert [e.statistic.marginal for e in singles] == [(a,) for a in SIZES]
+    assert [e.kind for e in selected] == ["exponential"] * (d - 1)
+    assert [len(e.statistic.marginal) for e in pairs] == [2] * (d - 1)
     for group in (singles, selected, pairs):
-        assert [e["rho"] for e in group] == pytest.approx([third / len(group)] * len(group), rel=1e-12)
+        assert [e.rho for e in group] == pytest.approx([third / len(group)] * len(group), rel=1e-12)
     # A spanning tree: every pair joins what was apart, and was a candidate of its turn.
     home = {a: a for a in SIZES}
     for event, index, scores in zip(pairs, curator.chosen, curator.proposed, strict=True):
-        a, b = event["marginal"]
+        a, b = event.statistic.marginal
         assert scores[index].marginal == (a, b)
         assert home[a] != home[b]
         assert all(home[s.marginal[0]] != home[s.marginal[1]] for s in scores)
@@ -547,16 +548,16 @@ def test_the_certificate_can_be_rechecked_and_can_fail(
     assert certificate.is_private
     assert certificate.rows_per_person == rows
     for number, event in enumerate(certificate.events):
-        cheaper = {"sigma": event["sigma"] * 0.9} if "sigma" in event else {"epsilon": event["epsilon"] * 1.1}
-        forged = [dict(e) for e in certificate.events]
-        forged[number].update(cheaper)
+        name, factor = ("sigma", 0.9) if isinstance(event, Gaussian) else ("epsilon", 1.1)
+        forged = list(certificate.events)
+        forged[number] = replace(event, **{name: getattr(event, name) * factor})
         with pytest.raises(ReleaseError, match=f"event {number} costs"):
             replace(certificate, events=tuple(forged)).recheck()
     other = "add-remove" if relation == "replace-one" else "replace-one"
     for changed in ({"relation": other}, {"rows_per_person": rows + 1}):
         if measurements(certificate.events):
             with pytest.raises(ReleaseError):
-                replace(certificate, **changed).recheck()  # type: ignore[arg-type]
+                replace(certificate, **changed).recheck()
 
 
 # Everything a mechanism does and says follows from what was paid for.
@@ -674,6 +675,6 @@ def test_without_noise_the_sealed_vault_is_noticed() -> None:
         Shut(encoder(PRIVATE)), unit=Unit(Relation.ADD_REMOVE), noise=NoNoise(), account=account
     )
     with pytest.raises(AssertionError, match="looked at"):
-        curator.measure(canonical("a", DOMAIN), 0.01)
+        curator.measure(Counts(canonical("a", DOMAIN)), 0.01)
     with pytest.raises(AssertionError, match="looked at"):
-        curator.measure_total(0.01)
+        curator.measure(Total(), 0.01)

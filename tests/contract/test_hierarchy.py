@@ -6,7 +6,7 @@ be read off; noise can be left out, or made blind to the counts that it is added
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,20 +27,24 @@ from openprior.models.grouped import GroupedModel
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.privacy.curator import Curator
+from openprior.privacy.events import Event, Noisy
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SeededNoise
 from openprior.privacy.run import Budget
+from openprior.privacy.session import Purpose, Session
+from openprior.privacy.statistics import CellCount, Counts
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.questions.workload import Workload, all_marginals
-from openprior.releases.certificate import Certificate, certify, event_epsilon, event_rho
+from openprior.releases.certificate import Certificate, certify
 from openprior.schema.base import Schema
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Categorical
 from openprior.schema.levels import Hierarchy as Above
 from openprior.tables.encode import Encoder, Table, encode_table
 from tests.diary import DiaryLedger, DiarySource
+from tests.formulas import epsilon_by_hand, rho_by_hand
 
 AREAS = ("10a", "10b", "20a", "20b", "20c", "30a")
 YEARS = ("2018", "2019")
@@ -119,18 +123,24 @@ class Run:
     diary: list[str]
 
     def certificate(self) -> Certificate:
-        return certify(self.account, self.unit, self.budget, "hash", "hierarchy", {}, is_private=False)
+        purpose = Purpose("hierarchy", {})
+        return certify(
+            Session(self.curator, self.unit, self.schema, purpose, self.budget, self.account, False, 0)
+        )
 
     def check(self) -> None:
         """Every cost derived anew; exact sums within the budget; the ledger has them; the certificate rechecks."""
         pure = self.budget.delta == 0
         total = Fraction(0)
         for event in self.account.events:
-            own = float(event["rho"])  # type: ignore[arg-type]
+            own = event.rho
             own = float(np.sqrt(2 * own)) if pure else own
-            cost = (event_epsilon if pure else event_rho)(event, self.unit)
-            assert cost == pytest.approx(own, rel=1e-9)
-            total += Fraction(float(event["charged"])) if "part" in event else Fraction(own)  # type: ignore[arg-type]
+            by_hand = epsilon_by_hand if pure else rho_by_hand
+            assert event.cost(self.unit, pure=pure) == pytest.approx(own, rel=1e-9)
+            assert by_hand(event.to_dict(), self.unit.relation, self.unit.rows_per_person) == pytest.approx(
+                own
+            )
+            total += Fraction(own if event.charged is None else event.charged)
         assert total == self.account.spent <= Fraction(self.budget.epsilon if pure else self.budget.rho)
         recorded = self.ledger.spent(self.account.run)
         assert recorded <= Fraction(self.budget.rho)
@@ -144,7 +154,7 @@ class Run:
     def shares(self) -> list[float]:
         """What each event took of the budget, of ε where the run is pure."""
         power = 0.5 if self.budget.delta == 0 else 1.0
-        return [(float(e["rho"]) / self.budget.rho) ** power for e in self.account.events]  # type: ignore[arg-type]
+        return [(e.rho / self.budget.rho) ** power for e in self.account.events]
 
 
 @functools.cache
@@ -188,10 +198,10 @@ def truth(private: pa.Table, marginal: Sequence[str], schema: Schema = SCHEMA) -
     return count_table(encode_table(private, schema), [tuple(marginal)])[tuple(marginal)]
 
 
-def keys_of(event: Mapping[str, Any], levels: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def keys_of(event: Noisy, levels: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The keys of the level that an event measured."""
     named = {a for level in levels for a in level}
-    return tuple(a for a in event["marginal"] if a in named)
+    return tuple(a for a in event.statistic.marginal if a in named)
 
 
 # What it pays.
@@ -218,9 +228,9 @@ def test_every_level_is_one_event_a_marginal_and_the_sum_is_the_budget(
     release_in(run, Hierarchy(levels=levels, split=split, noise=noise, own=False), FEW)
     run.check()
     events = run.account.events
-    assert all(e["kind"] == noise and e["cell"] is None and "part" not in e for e in events)
+    assert all(e.kind == noise and isinstance(e.statistic, Counts) and e.part is None for e in events)
     # One event for all groups of a level: none is asked twice, and each asks for whole marginals over the keys.
-    asked = [tuple(e["marginal"]) for e in events]  # type: ignore[arg-type]
+    asked = [e.statistic.marginal for e in events]
     assert len(set(asked)) == len(asked)
     # As one path meets every event, the sum over a path is the sum over all: the budget, and not more.
     assert float(run.account.spent) == pytest.approx(float(run.account.limit), rel=1e-8)
@@ -248,18 +258,17 @@ def test_published_spends_four_quarters(unit: Unit, delta: float) -> None:
     change = (2 if unit.relation is Relation.REPLACE_ONE else 1) * unit.rows_per_person
     for level in TWO:
         mine = [e for e in run.account.events if keys_of(e, TWO) == level]
-        totals = [e for e in mine if tuple(e["marginal"]) == level]  # type: ignore[arg-type]
+        totals = [e for e in mine if e.statistic.marginal == level]
         workload = [e for e in mine if e not in totals]
         assert len(totals) == 1
         assert workload
         for group in (totals, workload):
-            assert all(e["l1"] == change for e in group)
             if delta == 0:
-                assert sum(float(e["epsilon"]) for e in group) == pytest.approx(epsilon / 4)  # type: ignore[arg-type]
+                assert sum(change / e.scale for e in group) == pytest.approx(epsilon / 4)
                 for e in group:
-                    assert e["scale"] == pytest.approx(len(group) * change / (epsilon / 4))
+                    assert e.scale == pytest.approx(len(group) * change / (epsilon / 4))
             else:
-                assert sum(float(e["rho"]) for e in group) == pytest.approx(run.budget.rho / 4)  # type: ignore[arg-type]
+                assert sum(e.rho for e in group) == pytest.approx(run.budget.rho / 4)
 
 
 def inside(name: str, levels: tuple[tuple[str, ...], ...] = TWO) -> Hierarchy:
@@ -275,16 +284,15 @@ def test_another_mechanism_in_every_group_composes_in_parallel(name: str, unit: 
     run = made(epsilon=1.5, unit=unit, noise=SeededNoise(3))
     model = release_in(run, inside(name, SHORT), FEW)
     run.check()
-    within = [e for e in run.account.events if "part" in e]
+    within = [e for e in run.account.events if e.part is not None]
     own: dict[tuple[int, ...], Fraction] = {}
     for e in within:
-        part: Any = e["part"]
-        assert part["keys"] == ["area"]
-        codes = tuple(part["codes"])
-        own[codes] = own.get(codes, Fraction(0)) + Fraction(float(e["rho"]))  # type: ignore[arg-type]
+        assert e.part.keys == ("area",)
+        codes = e.part.codes
+        own[codes] = own.get(codes, Fraction(0)) + Fraction(e.rho)
     assert set(own) == {(i,) for i in range(len(AREAS))}
     # The run pays the dearest part, which has the level's share less its totals.
-    paid = sum((Fraction(float(e["charged"])) for e in within), Fraction(0))  # type: ignore[arg-type]
+    paid = sum((Fraction(e.charged) for e in within), Fraction(0))
     assert max(own.values()) <= paid
     assert float(paid) == pytest.approx(float(max(own.values())), rel=1e-9)
     assert paid <= Fraction(run.budget.rho) * Fraction(9 * 95, 1000) * (1 + Fraction(1, 10**8))
@@ -321,29 +329,27 @@ def change_of(
     return counted(entered) - counted(left)
 
 
-def cost_for(
-    event: Mapping[str, Any], left: NDArray[np.int64], entered: NDArray[np.int64], run: Run
-) -> float:
+def cost_for(event: Event, left: NDArray[np.int64], entered: NDArray[np.int64], run: Run) -> float:
     """What one event tells of this change at most: in ε where the run is pure, else in ρ."""
-    if "part" in event:
-        keys = [run.schema.names.index(k) for k in event["part"]["keys"]]
-        left, entered = (t[(t[:, keys] == event["part"]["codes"]).all(axis=1)] for t in (left, entered))
+    if event.part is not None:
+        keys = [run.schema.names.index(k) for k in event.part.keys]
+        left, entered = (t[(t[:, keys] == event.part.codes).all(axis=1)] for t in (left, entered))
     moved = len(left) + len(entered)
-    if event["kind"] in ("exponential", "permute-and-flip"):
-        if event["scores"] == "cells":
+    if event.kind in ("exponential", "permute-and-flip"):
+        if event.candidates.over == "cells":
             share = max(len(left), len(entered)) / run.unit.rows_per_person
-        else:
-            share = moved / run.unit.l1
-        return float(event["rho"]) * share**2 / int(event["parts_touched"])
-    if event["marginal"]:
-        change = change_of(left, entered, event["marginal"], run.schema)
-        if event["cell"] is not None:
-            change = change[event["cell"] : event["cell"] + 1]
+            in_parts = 2 if event.part is not None and run.unit.relation is Relation.REPLACE_ONE else 1
+            return event.rho * share**2 / in_parts
+        return event.rho * (moved / run.unit.l1) ** 2
+    if event.statistic.marginal:
+        change = change_of(left, entered, event.statistic.marginal, run.schema)
+        if isinstance(event.statistic, CellCount):
+            change = change[event.statistic.cell : event.statistic.cell + 1]
     else:
         change = np.array([len(entered) - len(left)])
-    if event["kind"] == "gaussian":
-        return float((change**2).sum()) / (2 * float(event["sigma"]) ** 2)
-    loss = float(np.abs(change).sum()) / float(event["scale"])
+    if event.kind == "gaussian":
+        return float((change**2).sum()) / (2 * event.sigma**2)
+    loss = float(np.abs(change).sum()) / event.scale
     return loss if run.budget.delta == 0 else loss**2 / 2
 
 
@@ -536,7 +542,7 @@ def test_parts_exist_whether_or_not_they_have_rows() -> None:
     for areas in (AREAS, AREAS[1:]):
         run = made(rows(600, 3, areas=areas), noise=SeededNoise(1))
         release_in(run, inside("mst"), FEW)
-        seen.append({tuple(e["part"]["codes"]) for e in run.account.events if "part" in e})  # type: ignore[index]
+        seen.append({e.part.codes for e in run.account.events if e.part is not None})
     assert seen[0] == seen[1] == {(a, y) for a in range(6) for y in range(2)}
 
 
@@ -550,7 +556,7 @@ def test_an_empty_table_is_like_any_other_where_n_is_private(mechanism: Any) -> 
         run.check()
         assert model.total >= 1
         assert np.isfinite(model.answers([("area", "x")])[("area", "x")]).all()
-        events.append([(e["kind"], e.get("marginal"), e["rho"]) for e in run.account.events])
+        events.append([(e.kind, getattr(e, "statistic", None), e.rho) for e in run.account.events])
     if not isinstance(mechanism, Hierarchy) or mechanism.updater == "tilt":
         assert events[0] == events[1]
 
@@ -713,7 +719,7 @@ def test_the_finest_levels_marginals_are_met(choose: str, levels: tuple[tuple[st
     run = made(epsilon=3.0)
     model = release_in(run, Hierarchy(levels=levels, updater="ide", choose=choose))
     keys = levels[-1] if levels else ("area",)
-    finest = [tuple(e["marginal"]) for e in run.account.events if set(keys) <= set(e["marginal"])]  # type: ignore[arg-type, call-overload]
+    finest = [e.statistic.marginal for e in run.account.events if set(keys) <= set(e.statistic.marginal)]
     finest = [m for m in finest if not set(m) & {"state", "region"}]
     assert len(finest) >= 1 + bool(keys)
     for marginal, found in model.answers(finest).items():
@@ -734,7 +740,7 @@ def test_what_a_state_has_not_is_no_trouble_to_its_areas(mechanism: Hierarchy) -
     """IDE leaves points without mass; areas are still bent, and nothing is divided by it."""
     run = made(lacking())
     model = release_in(run, dataclasses.replace(mechanism, levels=SHORT, updates=None))
-    finest = [tuple(e["marginal"]) for e in run.account.events if "area" in e["marginal"]]  # type: ignore[arg-type, operator]
+    finest = [e.statistic.marginal for e in run.account.events if "area" in e.statistic.marginal]
     for marginal, found in model.answers(finest).items():
         assert np.isfinite(found).all()
         assert np.abs(found - truth(lacking(), marginal)).sum() < 0.02 * PRIVATE.num_rows, marginal
@@ -757,7 +763,7 @@ def test_a_state_measured_badly_cannot_forbid_what_its_areas_measure_well() -> N
         levels=SHORT, updater="ide", choose="published", split=(1e-5, 1.0), own=False, noise="laplace"
     )
     model = release_in(run, release)
-    measured = [tuple(e["marginal"]) for e in run.account.events if "area" in e["marginal"]]  # type: ignore[arg-type, operator]
+    measured = [e.statistic.marginal for e in run.account.events if "area" in e.statistic.marginal]
     for marginal, found in model.answers(measured).items():
         assert np.abs(found - truth(PRIVATE, marginal)).sum() < 0.02 * PRIVATE.num_rows, marginal
 
@@ -767,7 +773,7 @@ def test_the_finest_level_has_the_last_word_under_noise() -> None:
     run = made(lacking(), epsilon=300.0, delta=0.0, noise=SeededNoise(1))
     with np.errstate(all="ignore"):
         model = release_in(run, Hierarchy.published(SHORT))
-    measured = [tuple(e["marginal"]) for e in run.account.events if "area" in e["marginal"]]  # type: ignore[arg-type, operator]
+    measured = [e.statistic.marginal for e in run.account.events if "area" in e.statistic.marginal]
     for marginal, found in model.answers(measured).items():
         assert np.abs(found - truth(lacking(), marginal)).sum() < 0.03 * PRIVATE.num_rows, marginal
 
@@ -832,7 +838,7 @@ def test_the_order_of_columns_and_keys_does_not_matter() -> None:
     model = release_in(run, Hierarchy(levels=(("state", "year"), ("area", "year")), updater="ide"))
     assert isinstance(model, GroupedModel)
     assert model.keys == ("year", "area")
-    measured = [tuple(e["marginal"]) for e in run.account.events if "area" in e["marginal"]]  # type: ignore[arg-type, operator]
+    measured = [e.statistic.marginal for e in run.account.events if "area" in e.statistic.marginal]
     for marginal, found in model.answers(measured).items():
         wanted = truth(PRIVATE, marginal, schema)
         assert np.abs(found - wanted).sum() < 2e-3 * PRIVATE.num_rows, marginal
@@ -846,7 +852,7 @@ def test_weights_of_the_workload_are_kept() -> None:
         others = [m for m in (("x", "y"), ("x", "z"), ("y", "z")) if m != pair]
         workload = Workload([pair, *others], [1e6, 1.0, 1.0]).on(SCHEMA.domain)
         Hierarchy(levels=(("area",),)).run(run.curator, PUBLIC, workload, np.random.default_rng(0), quiet)
-        chosen.append([tuple(e["marginal"])[1:] for e in run.account.events])  # type: ignore[arg-type]
+        chosen.append([e.statistic.marginal[1:] for e in run.account.events])
     assert chosen[0] != chosen[1]
 
 

@@ -47,7 +47,7 @@ class TestEvery:
     ) -> None:
         workload = all_marginals(2).on(PRIVATE.domain)
         curator, model = run(cls, workload, unit, seed=3, epsilon=2.0)
-        assert sum(float(e["rho"]) for e in curator.events) <= curator.rho * (1 + 1e-12)
+        assert sum(e.rho for e in curator.events) <= curator.rho * (1 + 1e-12)
         assert model.domain == PRIVATE.domain
         answers = model.answers([*workload.marginals, ("a",), ("a", "b", "c", "d")])
         for marginal, counts in answers.items():
@@ -84,7 +84,7 @@ class TestEvery:
     def test_odd_workloads_and_a_budget_that_buys_nothing(self, name: str, cls: type, unit: Unit) -> None:
         for marginals in ([("a",)], [("a", "b", "c", "d")], [("a", "b"), ("c",)]):
             curator, model = run(cls, Workload(marginals).on(PRIVATE.domain), unit, seed=7, epsilon=1e-4)
-            assert sum(float(e["rho"]) for e in curator.events) <= curator.rho * (1 + 1e-12)
+            assert sum(e.rho for e in curator.events) <= curator.rho * (1 + 1e-12)
             assert np.isfinite(model.answers([("a", "d")])[("a", "d")]).all()
 
 

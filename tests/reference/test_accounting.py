@@ -23,11 +23,14 @@ from openprior.privacy.calibrate import (
     pure_epsilon,
     rho_from_epsilon_delta,
 )
+from openprior.privacy.events import Event, Gaussian, Laplace
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
+from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
-from openprior.releases.certificate import Certificate, event_rho
+from openprior.releases.certificate import Certificate
 from tests.conftest import random_table
+from tests.formulas import rho_by_hand, sensitivity_by_hand
 
 RHOS = [1e-4, 1e-3, 0.02, 0.5, 4.0, 60.0]
 DELTAS = [1e-3, 1e-6, 1e-9, 1e-15]
@@ -136,19 +139,18 @@ def released(name: str, options: Mapping[str, Any], relation: str, epsilon: floa
     ).certificate
 
 
-def their_event(event: Mapping[str, Any]) -> dpe.DpEvent:
+def their_event(event: Event, relation: str) -> dpe.DpEvent:
     """One of our events in dp-accounting's words, from its parameters and not from its charge."""
-    kind = str(event["kind"])
-    if kind.endswith("gaussian"):
-        return dpe.GaussianDpEvent(event["sigma"] / np.sqrt(event["l2_squared"]))
-    if kind.endswith("laplace"):
-        return dpe.LaplaceDpEvent(event["scale"] / event["l1"])
-    epsilon, times = event["epsilon"], event["draws"] * event["parts_touched"]
-    return dpe.ZCDpEvent({"exponential": epsilon**2 / 8, "permute-and-flip": epsilon**2 / 2}[kind] * times)
+    written = event.to_dict()
+    if isinstance(event, Gaussian):
+        return dpe.GaussianDpEvent(event.sigma / np.sqrt(sensitivity_by_hand(written, relation)[1]))
+    if isinstance(event, Laplace):
+        return dpe.LaplaceDpEvent(event.scale / sensitivity_by_hand(written, relation)[0])
+    return dpe.ZCDpEvent(rho_by_hand(written, relation))
 
 
-def composed(events: Sequence[Mapping[str, Any]]) -> dpe.DpEvent:
-    return dpe.ComposedDpEvent([their_event(e) for e in events])
+def composed(events: Sequence[Event], relation: str) -> dpe.DpEvent:
+    return dpe.ComposedDpEvent([their_event(e, relation) for e in events])
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -161,16 +163,13 @@ def test_certificates_hold_by_dp_accounting(name: str, options: Mapping[str, Any
     if not certificate.events:
         assert certificate.rho_spent == certificate.epsilon_spent == 0
         return
-    theirs = their_epsilon(composed(certificate.events), certificate.rho_spent, certificate.delta)
+    theirs = their_epsilon(composed(certificate.events, relation), certificate.rho_spent, certificate.delta)
     assert theirs <= certificate.epsilon * (1 + 1e-6)
     assert theirs <= certificate.epsilon_spent * (1 + 1e-6)
-    # Every sensitivity is one that the unit has; a smaller one would make the line above worthless.
-    replaced = relation == Relation.REPLACE_ONE
     for event in certificate.events:
-        if "l2_squared" in event:
-            assert event["l2_squared"] == (1 if not replaced or event["cell"] is not None else 2)
-        if "l1" in event:
-            assert event["l1"] == (1 if not replaced or event["cell"] is not None else 2)
+        by_hand = rho_by_hand(event.to_dict(), relation)
+        assert event.cost(certificate.unit, pure=False) == pytest.approx(by_hand, rel=1e-12)
+        assert by_hand == pytest.approx(event.rho, rel=1e-9)
     again = Certificate.from_json(certificate.to_json())
     assert again.events == certificate.events
     again.recheck()
@@ -178,9 +177,10 @@ def test_certificates_hold_by_dp_accounting(name: str, options: Mapping[str, Any
 
 def tampered(certificate: Certificate, kind: str, **factors: float) -> Certificate:
     """The certificate with some numbers of the first event of the kind multiplied."""
-    events = [dict(e) for e in certificate.events]
-    event = next(e for e in events if e["kind"] == kind)
-    event.update({field: event[field] * factor for field, factor in factors.items()})
+    events = list(certificate.events)
+    place = next(i for i, e in enumerate(events) if e.kind == kind)
+    changed = {field: getattr(events[place], field) * factor for field, factor in factors.items()}
+    events[place] = dataclasses.replace(events[place], **changed)
     return dataclasses.replace(certificate, events=tuple(events))
 
 
@@ -198,7 +198,6 @@ def certificates() -> dict[str, Certificate]:
     [
         ("gaussian", "gaussian", {"sigma": 0.99}),
         ("gaussian", "gaussian", {"rho": 0.99}),
-        ("gaussian", "gaussian", {"l2_squared": 2}),
         ("gaussian", "exponential", {"epsilon": 1.01}),
         ("gaussian", "exponential", {"rho": 0.99}),
         ("gaussian", "exponential", {"draws": 2}),
@@ -230,9 +229,10 @@ def test_a_tampered_promise_is_seen(certificates: dict[str, Certificate], change
 
 def test_an_unknown_event_costs_everything(certificates: dict[str, Certificate]) -> None:
     certificate = certificates["gaussian"]
-    odd = {"kind": "magic", "epsilon": 1e-9, "draws": 1, "parts_touched": 1, "rho": 1e-9}
-    with pytest.raises(ReleaseError):
-        dataclasses.replace(certificate, events=(*certificate.events, odd)).recheck()
+    text = certificate.to_json()
+    for odd in ('"magic"', "1", "null"):
+        with pytest.raises(ReleaseError, match="event must be one of"):
+            Certificate.from_json(text.replace('"event": "gaussian"', f'"event": {odd}', 1))
     with pytest.raises(ReleaseError):
         dataclasses.replace(certificate, events=(*certificate.events, certificate.events[0])).recheck()
 
@@ -241,10 +241,10 @@ def test_a_missing_event_and_too_much_noise_are_seen_too(certificates: dict[str,
     certificate = certificates["gaussian"]
     with pytest.raises(ReleaseError):
         dataclasses.replace(certificate, events=certificate.events[1:]).recheck()
-    events = [dict(e) for e in certificate.events]
-    for event in events:
-        if "sigma" in event:
-            event["sigma"] = 2 * float(event["sigma"])
+    events = [
+        dataclasses.replace(e, sigma=2 * e.sigma) if isinstance(e, Gaussian) else e
+        for e in certificate.events
+    ]
     with pytest.raises(ReleaseError):
         dataclasses.replace(certificate, events=tuple(events)).recheck()
 
@@ -256,11 +256,6 @@ def test_a_tampered_sum_is_seen(certificates: dict[str, Certificate], field: str
         dataclasses.replace(certificate, **{field: getattr(certificate, field) / 2}).recheck()
 
 
-def test_a_tampered_sensitivity_is_seen(certificates: dict[str, Certificate]) -> None:
-    with pytest.raises(ReleaseError):
-        tampered(certificates["gaussian"], "gaussian", l2_squared=0.01, sigma=0.1).recheck()
-
-
 # Parts.
 
 
@@ -268,13 +263,13 @@ def of_parts(*, twice: bool = False) -> Certificate:
     unit = Unit()
     curator = FakeCurator(random_table(SIZES, 60, 4), unit=unit, noise=SeededNoise(1))
     budget = curator.rho
-    curator.measure(("b",), budget / 4)
+    curator.measure(Counts(("b",)), budget / 4)
     parts = curator.partition(["a"])
-    parts[(0,)].measure(("b",), budget / 4)
-    parts[(1,)].measure_cell(("b", "c"), 1, budget / 2)
-    parts[(2,)].measure_total(budget / 8, noise="laplace")
+    parts[(0,)].measure(Counts(("b",)), budget / 4)
+    parts[(1,)].measure(CellCount(("b", "c"), 1), budget / 2)
+    parts[(2,)].measure(Total(), budget / 8, noise="laplace")
     if twice:
-        curator.partition(["b"])[(0,)].measure(("c",), budget / 8)
+        curator.partition(["b"])[(0,)].measure(Counts(("c",)), budget / 8)
     return Certificate(
         epsilon=curator.epsilon * (1 + 1e-12),
         delta=curator.delta,
@@ -282,7 +277,7 @@ def of_parts(*, twice: bool = False) -> Certificate:
         relation=str(unit.relation),
         rows_per_person=1,
         epsilon_spent=curator.epsilon,
-        rho_spent=float(sum(Fraction(float(e.get("charged", e["rho"]))) for e in curator.events)),
+        rho_spent=float(sum(Fraction(e.rho if e.charged is None else e.charged) for e in curator.events)),
         noise="secure",
         mechanism="test",
         options={},
@@ -300,21 +295,21 @@ def test_parts_are_paid_by_the_dearest() -> None:
     certificate.recheck()
     alone, *parts = certificate.events
     # Two for a whole marginal under replace-one; two for a cell and a total, as a move touches two parts.
-    assert [e.get("l2_squared", e.get("l1")) for e in certificate.events] == [2, 2, 2, 2]
-    total = float(alone["rho"]) + sum(float(e["charged"]) for e in parts)
+    assert [sensitivity_by_hand(e.to_dict(), "replace-one") for e in certificate.events] == [(2, 2)] * 4
+    total = alone.rho + sum(e.charged for e in parts)
     assert total == pytest.approx(certificate.rho * 3 / 4, rel=1e-9)
     for part in parts:
         # A person in one part alone, by dp-accounting.
-        theirs = their_epsilon(composed([alone, part]), certificate.rho, certificate.delta)
+        theirs = their_epsilon(composed([alone, part], "replace-one"), certificate.rho, certificate.delta)
         assert theirs <= certificate.epsilon * (1 + 1e-6)
-        assert event_rho(part, Unit()) == pytest.approx(float(part["rho"]), rel=1e-9)
+        assert part.cost(Unit(), pure=False) == pytest.approx(part.rho, rel=1e-9)
 
 
 @pytest.mark.parametrize("position", [1, 2])
 def test_a_part_that_was_charged_less_is_seen(position: int) -> None:
     certificate = of_parts()
-    events = [dict(e) for e in certificate.events]
-    events[position]["charged"] = 0.9 * float(events[position]["charged"])
+    events = list(certificate.events)
+    events[position] = dataclasses.replace(events[position], charged=0.9 * events[position].charged)
     with pytest.raises(ReleaseError):
         dataclasses.replace(certificate, events=tuple(events)).recheck()
 
@@ -322,6 +317,7 @@ def test_a_part_that_was_charged_less_is_seen(position: int) -> None:
 def test_a_second_partition_that_was_not_charged_is_seen() -> None:
     certificate = of_parts(twice=True)
     certificate.recheck()
-    *events, last = (dict(e) for e in certificate.events)
+    *events, last = certificate.events
     with pytest.raises(ReleaseError):
-        dataclasses.replace(certificate, events=(*events, {**last, "charged": 0.0})).recheck()
+        free = dataclasses.replace(last, charged=0.0)
+        dataclasses.replace(certificate, events=(*events, free)).recheck()

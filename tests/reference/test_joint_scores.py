@@ -26,7 +26,7 @@ from openprior.privacy.selection import exponential
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload
 from openprior.tables.encode import Table
-from tests.reference.test_sensitivity import CELLS, DOMAIN, SHAPE, Counts, Histogram, histograms
+from tests.reference.test_sensitivity import CELLS, DOMAIN, SHAPE, Histogram, Histograms, histograms
 
 pytestmark = pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 
@@ -123,7 +123,7 @@ def proposals(
         MECHANISMS[name].run(
             curator, as_table(ONE_SIDED), WORKLOADS[name], np.random.default_rng(0), lambda *_: None
         )
-    return curator.caught, drawn, [e for e in curator.events if e["kind"] == "exponential"]
+    return curator.caught, drawn, [e for e in curator.events if e.kind == "exponential"]
 
 
 def values_of(score: L1Score, unit: Unit) -> tuple[NDArray[np.int64], int]:
@@ -133,7 +133,7 @@ def values_of(score: L1Score, unit: Unit) -> tuple[NDArray[np.int64], int]:
     seen: dict[bytes, int] = {}
     found = []
     for h in tables(unit.relation):
-        counts = Counts(h).counts(score.marginals)
+        counts = Histograms(h).counts(score.marginals)
         key = counts[score.marginal].tobytes()
         if key not in seen:
             value = bare.evaluate(counts) * scale
@@ -171,11 +171,11 @@ def test_no_neighbour_moves_a_score_by_more(name: str, unit: Unit) -> None:
         for score in scores:
             assert largest_change(score, unit) <= score.sensitivity(unit) <= derived
         # What the curator drew with is these scores of this table, in steps of 1/1024 (a row of a person) of that.
-        again = levels(scores, Counts(EVEN), unit)
+        again = levels(scores, Histograms(EVEN), unit)
         assert draw.sensitivity == again.sensitivity == 1024 * unit.rows_per_person
         assert (draw.levels == again.values).all()
         for score, level in zip(scores, draw.levels.tolist(), strict=True):
-            exact = score.evaluate(Counts(EVEN).counts(score.marginals)) * draw.sensitivity / derived
+            exact = score.evaluate(Histograms(EVEN).counts(score.marginals)) * draw.sensitivity / derived
             assert level <= exact < level + 1
 
 
@@ -197,7 +197,7 @@ def test_the_first_choice_reaches_its_sensitivity(name: str, unit: Unit) -> None
 def test_levels_move_by_their_sensitivity_and_no_more(name: str, unit: Unit) -> None:
     first, second = neighbours(unit)
     for scores, draw in zip(*proposals(name, unit)[:2], strict=True):
-        found = np.stack([levels(scores, Counts(h), unit).values for h in tables(unit.relation)])
+        found = np.stack([levels(scores, Histograms(h), unit).values for h in tables(unit.relation)])
         change = np.abs(found[first] - found[second]).max()
         assert change <= draw.sensitivity
         if scores is proposals(name, unit)[0][0] and unit.rows_per_person == 1:
@@ -210,8 +210,8 @@ def test_the_price_of_a_choice_is_that_of_its_epsilon(name: str, unit: Unit) -> 
     _, drawn, events = proposals(name, unit)
     assert len(drawn) == len(events)
     for draw, event in zip(drawn, events, strict=True):
-        assert draw.epsilon == event["epsilon"]
-        assert draw.epsilon**2 / 8 == pytest.approx(event["rho"], rel=1e-12)
+        assert draw.epsilon == event.epsilon
+        assert draw.epsilon**2 / 8 == pytest.approx(event.rho, rel=1e-12)
 
 
 # The two mistakes of published code.
@@ -259,7 +259,7 @@ def test_aim_is_not_monotone_by_hand() -> None:
     before: Histogram = (2, 0, 0, 0, 0, 0, 0, 0)
     after: Histogram = (2, 1, 0, 0, 0, 0, 0, 0)
     change = {
-        m: s.evaluate(Counts(after).counts([m])) - s.evaluate(Counts(before).counts([m]))
+        m: s.evaluate(Histograms(after).counts([m])) - s.evaluate(Histograms(before).counts([m]))
         for m, s in scores.items()
     }
     assert change["k",] == scores["k",].weight > 0

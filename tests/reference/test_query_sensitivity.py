@@ -7,6 +7,7 @@ one is the other with at most Δ rows more.
 import functools
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.statistics import QueryAnswers
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.questions.queries import Queries
@@ -25,6 +27,7 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
+from tests.formulas import sensitivity_by_hand
 
 SIZES = {"k": 2, "a": 3, "b": 2}
 DOMAIN = Domain(SIZES)
@@ -100,18 +103,12 @@ def answers(text: str, relation: Relation, parts: bool) -> NDArray[np.int64]:
     return np.stack(found, axis=1)
 
 
-def event_of(text: str, unit: Unit, noise: str, *, part: bool, delta: float = 1e-9) -> dict[str, object]:
+def event_of(text: str, unit: Unit, noise: str, *, part: bool, delta: float = 1e-9) -> dict[str, Any]:
     whole = curator(tables(unit.relation)[0], unit, delta=delta)
     asked = whole.partition(["k"])[(1,)] if part else whole
-    asked.measure_queries(Queries.parse(text, asked.domain), RHO, noise=noise)
+    asked.measure(QueryAnswers.of(Queries.parse(text, asked.domain)), RHO, noise=noise)
     (event,) = whole.events
-    return event
-
-
-def number(event: dict[str, object], field: str) -> float:
-    value = event[field]
-    assert isinstance(value, int | float)
-    return float(value)
+    return event.to_dict()
 
 
 @pytest.mark.parametrize("text", OVERLAPS)
@@ -131,13 +128,15 @@ def test_no_answer_moves_by_more_than_is_assumed(text: str, unit: Unit) -> None:
     k = OVERLAPS[text]
     gaussian = event_of(text, unit, "gaussian", part=False)
     laplace = event_of(text, unit, "laplace", part=False)
-    assert l1 <= number(laplace, "l1") == k * unit.l1
-    assert l2_squared <= number(gaussian, "l2_squared") == k * unit.l2_squared
+    assumed = sensitivity_by_hand(gaussian, unit.relation, unit.rows_per_person)
+    assert assumed == (k * unit.l1, k * unit.l2_squared)
+    assert l1 <= assumed[0]
+    assert l2_squared <= assumed[1]
     if unit.relation is Relation.ADD_REMOVE or text in ATTAINED:
         assert (l1, l2_squared) == (k * unit.l1, k * unit.l2_squared)
     # The noise is right for that: the worst neighbour costs what was paid, in ρ and in ε.
-    assert l2_squared / (2 * number(gaussian, "sigma") ** 2) <= RHO * (1 + 1e-12)
-    assert l1 / number(laplace, "scale") <= EPSILON * (1 + 1e-12)
+    assert l2_squared / (2 * gaussian["sigma"] ** 2) <= RHO * (1 + 1e-12)
+    assert l1 / laplace["scale"] <= EPSILON * (1 + 1e-12)
 
 
 @units
@@ -149,7 +148,7 @@ def test_one_charge_pays_for_all_parts(text: str, delta: float, unit: Unit) -> N
     read = answers(text, unit.relation, True)
     change = np.abs(read[first] - read[second])  # [pair, part, query]
     laplace = event_of(text, unit, "laplace", part=True, delta=delta)
-    pure = change.sum(axis=2) / number(laplace, "scale")  # ε of every part
+    pure = change.sum(axis=2) / laplace["scale"]  # ε of every part
     if delta == 0:
         worst = pure.sum(axis=1).max()
         assert worst <= EPSILON * (1 + 1e-12)
@@ -158,7 +157,7 @@ def test_one_charge_pays_for_all_parts(text: str, delta: float, unit: Unit) -> N
         return
     assert (pure**2 / 2).sum(axis=1).max() <= RHO * (1 + 1e-12)
     gaussian = event_of(text, unit, "gaussian", part=True)
-    worst = (change**2).sum(axis=(1, 2)).max() / (2 * number(gaussian, "sigma") ** 2)
+    worst = (change**2).sum(axis=(1, 2)).max() / (2 * gaussian["sigma"] ** 2)
     assert worst <= RHO * (1 + 1e-12)
     # A row can leave the most queries of one part and enter the most of another, so this is always reached.
     assert worst == pytest.approx(RHO, rel=1e-12)
@@ -181,10 +180,10 @@ def test_the_curator_answers_from_the_table(text: str) -> None:
     for position in range(0, len(tables(Relation.REPLACE_ONE)), 61):
         h = tables(Relation.REPLACE_ONE)[position]
         whole = curator(h, Unit())
-        found = whole.measure_queries(Queries.parse(text, DOMAIN), RHO, noise="laplace")
+        found = whole.measure(QueryAnswers.of(Queries.parse(text, DOMAIN)), RHO, noise="laplace")
         np.testing.assert_array_equal(found.values, answers(text, Relation.REPLACE_ONE, False)[position, 0])
         for (code,), part in whole.partition(["k"]).items():
-            seen = part.measure_queries(Queries.parse(text, part.domain), RHO)
+            seen = part.measure(QueryAnswers.of(Queries.parse(text, part.domain)), RHO)
             np.testing.assert_array_equal(
                 seen.values, answers(text, Relation.REPLACE_ONE, True)[position, code]
             )
@@ -210,19 +209,19 @@ def test_a_matrix_of_numbers_is_refused_or_read_as_zeros_and_ones(members: list[
     h[0], h[2], h[5] = 5, 7, 11  # 5, 7 and 11 rows with a = 0, 1 and 2
     asked = curator(h, Unit())
     try:
-        found = asked.measure_queries(Queries("mine", ("a",), np.array(members)), RHO)  # type: ignore[arg-type]
+        found = asked.measure(QueryAnswers.of(Queries("mine", ("a",), np.array(members))), RHO)  # type: ignore[arg-type]
     except OpenPriorError:
         assert asked.events == ()
         return
     np.testing.assert_array_equal(found.values, np.array(members) @ [5, 7, 11])
-    assert asked.events[0]["l2_squared"] == np.array(members).sum(axis=0).max() * 2
+    assert asked.events[0].to_dict()["overlap"] == np.array(members).sum(axis=0).max()
 
 
 def test_weights_are_refused() -> None:
     asked = curator(np.ones(CELLS, np.int64), Unit())
     for members in ([[2, 0, 0]], [[0, -1, 1]], [[0.5, 0.5, 0.0]]):
         with pytest.raises(OpenPriorError):
-            asked.measure_queries(Queries("mine", ("a",), np.array(members)), RHO)  # type: ignore[arg-type]
+            asked.measure(QueryAnswers.of(Queries("mine", ("a",), np.array(members))), RHO)  # type: ignore[arg-type]
     assert asked.events == ()
 
 
@@ -233,7 +232,7 @@ def test_columns_in_another_order_are_refused_or_read_rightly() -> None:
     members[0, 0 * 3 + 1] = True  # b = 0, a = 1, as the columns are named
     asked = curator(h, Unit())
     try:
-        found = asked.measure_queries(Queries("mine", ("b", "a"), members), RHO)
+        found = asked.measure(QueryAnswers.of(Queries("mine", ("b", "a"), members)), RHO)
     except OpenPriorError:
         assert asked.events == ()
         return
@@ -256,14 +255,14 @@ def test_columns_in_another_order_are_refused_or_read_rightly() -> None:
 def test_a_matrix_that_does_not_fit_is_refused_for_nothing(members: NDArray[np.bool_]) -> None:
     asked = curator(np.ones(CELLS, np.int64), Unit())
     with pytest.raises(OpenPriorError):
-        asked.measure_queries(Queries("mine", ("a",), members), RHO)
+        asked.measure(QueryAnswers.of(Queries("mine", ("a",), members)), RHO)
     assert asked.events == ()
 
 
 def test_a_part_does_not_answer_about_its_key() -> None:
     part = curator(np.ones(CELLS, np.int64), Unit()).partition(["k"])[(0,)]
     with pytest.raises(WorkloadError, match="'k'"):
-        part.measure_queries(Queries.parse("marginal(k)", DOMAIN), RHO)
+        part.measure(QueryAnswers.of(Queries.parse("marginal(k)", DOMAIN)), RHO)
 
 
 # What people write.

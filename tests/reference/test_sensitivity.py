@@ -8,6 +8,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels
+from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
 from openprior.questions.workload import Marginal
@@ -29,6 +31,7 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
+from tests.formulas import sensitivity_by_hand
 
 SIZES = {"k": 2, "a": 2, "b": 2}
 DOMAIN = Domain(SIZES)
@@ -82,7 +85,7 @@ def counts_of(h: Histogram, marginal: Marginal) -> NDArray[np.int64]:
     return np.array(h, dtype=np.int64).reshape(SHAPE).sum(axis=axes).reshape(-1)
 
 
-class Counts:
+class Histograms:
     """The vault of one histogram."""
 
     def __init__(self, h: Histogram) -> None:
@@ -161,7 +164,7 @@ def test_scores(name: str, unit: Unit) -> None:
     scores, by_hand = SCORES[name]
     first, second = neighbours(unit)
     for position, score in enumerate(scores):
-        found = [score.evaluate(Counts(h).counts(score.marginals)) for h in tables(unit.relation)]
+        found = [score.evaluate(Histograms(h).counts(score.marginals)) for h in tables(unit.relation)]
         distinct = sorted(set(found))
         which = np.array([distinct.index(f) for f in found])
         pairs = np.unique(np.stack([which[first], which[second]]), axis=1).T.tolist()
@@ -184,7 +187,7 @@ def test_cell_scores(answer: float, unit: Unit) -> None:
 
 def check_levels(scores: Scores, unit: Unit, *, reached: bool) -> None:
     first, second = neighbours(unit)
-    found = [levels(scores, Counts(h), unit) for h in tables(unit.relation)]
+    found = [levels(scores, Histograms(h), unit) for h in tables(unit.relation)]
     assert len({f.sensitivity for f in found}) == 1
     values = np.stack([f.values for f in found])
     change = np.abs(values[first] - values[second]).max()
@@ -201,9 +204,9 @@ def test_a_rounded_score_keeps_its_order_and_its_size() -> None:
     """Levels are a thousandth of a sensitivity fine: they must say what the score says."""
     scores = [one_term(("a",)), one_term(("a", "b"), weight=0.4), jam(("b",), weight=0.2)]
     for h in tables(Relation.REPLACE_ONE)[::7]:
-        found = levels(scores, Counts(h), Unit())
+        found = levels(scores, Histograms(h), Unit())
         for score, level in zip(scores, found.values, strict=True):
-            exact = score.evaluate(Counts(h).counts(score.marginals))
+            exact = score.evaluate(Histograms(h).counts(score.marginals))
             assert 0 <= exact * found.sensitivity / 2 - int(level) < 1
 
 
@@ -216,11 +219,11 @@ def test_a_reference_of_another_shape_is_refused() -> None:
 # Measurement.
 
 VERBS: dict[str, Callable[[Curator, float, str], object]] = {
-    "marginal": lambda c, rho, noise: c.measure(("a", "b"), rho, noise=noise),
-    "marginal of one": lambda c, rho, noise: c.measure(("b",), rho, noise=noise),
-    "cell": lambda c, rho, noise: c.measure_cell(("a", "b"), 2, rho, noise=noise),
-    "cell of one": lambda c, rho, noise: c.measure_cell(("b",), 0, rho, noise=noise),
-    "total": lambda c, rho, noise: c.measure_total(rho, noise=noise),
+    "marginal": lambda c, rho, noise: c.measure(Counts(("a", "b")), rho, noise=noise),
+    "marginal of one": lambda c, rho, noise: c.measure(Counts(("b",)), rho, noise=noise),
+    "cell": lambda c, rho, noise: c.measure(CellCount(("a", "b"), 2), rho, noise=noise),
+    "cell of one": lambda c, rho, noise: c.measure(CellCount(("b",), 0), rho, noise=noise),
+    "total": lambda c, rho, noise: c.measure(Total(), rho, noise=noise),
 }
 RHO = 1e-3
 
@@ -236,12 +239,12 @@ def readings(relation: Relation, verb: str, parts: bool) -> NDArray[np.float64]:
     return np.array(found)
 
 
-def event_of(unit: Unit, verb: str, noise: str, *, part: bool) -> dict[str, object]:
+def event_of(unit: Unit, verb: str, noise: str, *, part: bool) -> dict[str, Any]:
     whole = curator(tables(unit.relation)[0], unit)
     asked = whole.partition(["k"])[(0,)] if part else whole
     VERBS[verb](asked, RHO, noise)
     (event,) = whole.events
-    return event
+    return event.to_dict()
 
 
 def total_is_private(unit: Unit, verb: str) -> None:
@@ -258,11 +261,10 @@ def test_measurements(verb: str, unit: Unit) -> None:
     change = read[first] - read[second]
     l1, l2_squared = np.abs(change).sum(axis=1).max(), (change**2).sum(axis=1).max()
     gaussian, laplace = (event_of(unit, verb, noise, part=False) for noise in ("gaussian", "laplace"))
-    assert gaussian["l2_squared"] == l2_squared
-    assert laplace["l1"] == l1
+    assert sensitivity_by_hand(gaussian, unit.relation, unit.rows_per_person) == (l1, l2_squared)
     # The scales are right for these: the cost of the worst neighbour is what was charged.
-    assert l2_squared / (2 * float(gaussian["sigma"]) ** 2) == pytest.approx(RHO, rel=1e-12)  # type: ignore[arg-type]
-    assert (l1 / float(laplace["scale"])) ** 2 / 2 == pytest.approx(RHO, rel=1e-12)  # type: ignore[arg-type]
+    assert l2_squared / (2 * gaussian["sigma"] ** 2) == pytest.approx(RHO, rel=1e-12)
+    assert (l1 / laplace["scale"]) ** 2 / 2 == pytest.approx(RHO, rel=1e-12)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
@@ -288,9 +290,9 @@ def test_one_charge_pays_for_all_parts(verb: str, noise: str, unit: Unit) -> Non
     change = np.abs(read[first] - read[second])  # [pair, part, value]
     event = event_of(unit, verb, noise, part=True)
     if noise == "gaussian":
-        costs = (change**2).sum(axis=2) / (2 * float(event["sigma"]) ** 2)  # type: ignore[arg-type]
+        costs = (change**2).sum(axis=2) / (2 * event["sigma"] ** 2)
     else:
-        costs = (change.sum(axis=2) / float(event["scale"])) ** 2 / 2  # type: ignore[arg-type]
+        costs = (change.sum(axis=2) / event["scale"]) ** 2 / 2
     worst = costs.sum(axis=1).max()
     assert worst <= RHO * (1 + 1e-12)
     if noise == "gaussian":
@@ -327,7 +329,7 @@ def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: 
     whole = curator(tables(unit.relation)[0], unit)
     whole.partition(["k"])[(1,)].select(scores, RHO, how=how)
     (event,) = whole.events
-    price = float(event["epsilon"]) ** 2 / (8 if how == "exponential" else 2)  # type: ignore[arg-type]
+    price = event.epsilon**2 / (8 if how == "exponential" else 2)
     worst = (moved**2).sum(axis=1).max() * price
     assert worst == pytest.approx(RHO, rel=1e-12)
     if kind == "cells" and unit.relation is Relation.REPLACE_ONE:
@@ -335,7 +337,7 @@ def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: 
         assert (moved**2).sum(axis=1).max() * undivided == pytest.approx(2 * RHO, rel=1e-12)
 
 
-class Part(Counts):
+class Part(Histograms):
     """The vault of one part of a histogram, cut by hand."""
 
     def __init__(self, h: Histogram, code: int) -> None:
@@ -348,5 +350,7 @@ def test_parts_read_their_own_rows() -> None:
     for h in tables(Relation.REPLACE_ONE)[::5]:
         parts = curator(h, Unit()).partition(["k"])
         for (code,), part in parts.items():
-            assert (part.measure(("a", "b"), RHO).values == counts_of(Part(h, code).h, ("a", "b"))).all()
-            assert part.measure_total(RHO).values == sum(Part(h, code).h)
+            assert (
+                part.measure(Counts(("a", "b")), RHO).values == counts_of(Part(h, code).h, ("a", "b"))
+            ).all()
+            assert part.measure(Total(), RHO).values == sum(Part(h, code).h)

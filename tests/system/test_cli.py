@@ -111,7 +111,7 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     ]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())
-    assert first["noise"] == "secure" and first["epsilon"] == 1 and first["events"]
+    assert first["noise"] == "secure" and first.epsilon == 1 and first["events"]
     copy = made.save("copy", format="csv")
     assert open_release(copy).certificate == made.certificate
 
@@ -308,11 +308,11 @@ def test_stopped_and_killed_and_resumed(place: Path) -> None:
     final = ledger.events(run.id)
     assert run.state == "closed" and run.spent <= run.reserved and not Path("out.journal").exists()
     assert [e.seq for e in final] == list(range(len(events)))
-    assert [e.rho for e in final] == [e["rho"] for e in events]
+    assert [e.rho for e in final] == [e.rho for e in events]
     assert final[: len(charged)] == charged
     # What had been drawn was used again: the secure noise would not have chosen the same cells twice.
     for record, event in zip(journal, events, strict=False):
-        if event["kind"] == "gaussian":
+        if event.kind == "gaussian":
             asked = f"measure gaussian {'×'.join(event['marginal'])} {event['cell']}"
             assert record["request"] == asked
         else:
@@ -330,7 +330,7 @@ def test_tilt_resumes_where_it_was_killed(place: Path) -> None:
     events = open_release("out").certificate.events
     assert len(events) > len(journal) >= 10
     for record, event in zip(journal, events, strict=False):
-        asked = event["kind"] if event["kind"] == "exponential" else "×".join(event["marginal"])
+        asked = event.kind if event.kind == "exponential" else "×".join(event["marginal"])
         assert asked in record["request"]
     (dataset,) = Ledger("budget.sqlite").datasets()
     assert dataset.runs[0].state == "closed" and dataset.runs[0].spent <= dataset.runs[0].reserved

@@ -8,8 +8,10 @@ from pyarrow import parquet
 
 import openprior as op
 from openprior.models.support import SupportModel
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.statistics import CellCount
 from openprior.releases.answers import labelled, write_answers
-from openprior.releases.measurements import Measured, Measurements
+from openprior.releases.measurements import Measurements
 from tests.conftest import random_table
 
 SIZES = {"estimate": 3, "b": 2, "low": 4}
@@ -58,8 +60,8 @@ def test_what_was_measured_has_intervals_and_the_rest_says_why_not() -> None:
     known = Measurements(
         SCHEMA.full_domain,
         [
-            Measured(("estimate", "b"), values, 2.0, "gaussian"),
-            Measured((), np.array([7.0]), 1.0, "gaussian", {"low": 3}),
+            Measurement.of(("estimate", "b"), values, 2.0),
+            Measurement(CellCount(("low",), 3), np.array([7.0]), 1.0),
         ],
     )
     # The measured values by hand: sums of two cells for the first column, one cell for "low".

@@ -8,6 +8,7 @@ from openprior.errors import BudgetExceeded, PrivacyError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score, SumScore
+from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from tests.conftest import random_table
 
@@ -23,10 +24,10 @@ def counts(marginal: tuple[str, ...]) -> np.ndarray:
 def test_measurements_are_counts_in_the_domains_order() -> None:
     curator = FakeCurator(TABLE)
     rho = curator.rho / 10
-    np.testing.assert_array_equal(curator.measure(("c", "a"), rho).values, counts(("a", "c")))
-    np.testing.assert_array_equal(curator.measure_cell(("b",), 2, rho).values, counts(("b",))[2:3])
+    np.testing.assert_array_equal(curator.measure(Counts(("c", "a")), rho).values, counts(("a", "c")))
+    np.testing.assert_array_equal(curator.measure(CellCount(("b",), 2), rho).values, counts(("b",))[2:3])
     assert curator.n == 300
-    assert FakeCurator(TABLE, unit=Unit(Relation.ADD_REMOVE)).measure_total(0.001).values == [300]
+    assert FakeCurator(TABLE, unit=Unit(Relation.ADD_REMOVE)).measure(Total(), 0.001).values == [300]
 
 
 def test_select_many_draws_different_candidates_best_first() -> None:
@@ -50,8 +51,8 @@ def test_many_draws_cost_what_one_was_given() -> None:
     drawn = curator.select_many(scores, 3, curator.rho)
     assert sorted(drawn) == [0, 1, 2]
     event = curator.events[0]
-    assert event["draws"] == 3
-    assert 3 * float(event["epsilon"]) ** 2 / 8 == pytest.approx(curator.rho)
+    assert event.draws == 3
+    assert 3 * float(event.epsilon) ** 2 / 8 == pytest.approx(curator.rho)
 
 
 def test_scores_are_evaluated_as_written() -> None:
@@ -76,16 +77,16 @@ def test_parts_see_their_own_rows_and_the_run_pays_the_largest() -> None:
     rho = curator.rho / 10
     for (code,), part in parts.items():
         expected = counts(("a", "b")).reshape(3, 4)[code]
-        np.testing.assert_array_equal(part.measure(("b",), rho).values, expected)
+        np.testing.assert_array_equal(part.measure(Counts(("b",)), rho).values, expected)
     assert curator.remaining == pytest.approx(0.9 * curator.rho)
-    parts[(0,)].measure(("c",), 3 * rho)
+    parts[(0,)].measure(Counts(("c",)), 3 * rho)
     assert curator.remaining == pytest.approx(0.6 * curator.rho)
-    parts[(1,)].measure(("c",), 2 * rho)
+    parts[(1,)].measure(Counts(("c",)), 2 * rho)
     assert curator.remaining == pytest.approx(0.6 * curator.rho)
     assert parts[(1,)].remaining == pytest.approx(0.7 * curator.rho)
     with pytest.raises(BudgetExceeded):
-        parts[(1,)].measure(("c",), 0.71 * curator.rho)
-    parts[(1,)].measure(("c",), parts[(1,)].remaining)
+        parts[(1,)].measure(Counts(("c",)), 0.71 * curator.rho)
+    parts[(1,)].measure(Counts(("c",)), parts[(1,)].remaining)
     assert 0 <= curator.remaining < 1e-9 * curator.rho
     with pytest.raises(PrivacyError, match="again"):
         parts[(0,)].partition(["b"])
@@ -95,11 +96,11 @@ def test_what_is_unknown_or_impossible_is_refused_for_nothing() -> None:
     curator = FakeCurator(TABLE)
     before = curator.remaining
     for call in (
-        lambda: curator.measure(("a",), -1.0),
-        lambda: curator.measure(("a",), float("nan")),
-        lambda: curator.measure(("a",), 0.001, noise="uniform"),
-        lambda: curator.measure_cell(("a",), 3, 0.001),
-        lambda: curator.measure_total(0.001),
+        lambda: curator.measure(Counts(("a",)), -1.0),
+        lambda: curator.measure(Counts(("a",)), float("nan")),
+        lambda: curator.measure(Counts(("a",)), 0.001, noise="uniform"),
+        lambda: curator.measure(CellCount(("a",), 3), 0.001),
+        lambda: curator.measure(Total(), 0.001),
         lambda: curator.select([], 0.001),
         lambda: curator.select([L1Score(("a",), ((1.0, np.zeros(3)),))], 0.001, how="greedy"),
         lambda: curator.partition(["a", "b", "c"]),
@@ -113,5 +114,5 @@ def test_equal_parts_of_the_budget_always_fit() -> None:
     for rounds in (3, 7, 49, 300):
         curator = FakeCurator(TABLE, noise=SeededNoise(1))
         for _ in range(rounds):
-            curator.measure_cell(("a",), 0, curator.rho / rounds)
+            curator.measure(CellCount(("a",), 0), curator.rho / rounds)
         assert curator.remaining <= 1e-9 * curator.rho

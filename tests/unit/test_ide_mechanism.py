@@ -14,6 +14,7 @@ from openprior.errors import OptionError, PrivacyError, WorkloadError
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
+from openprior.privacy.statistics import QueryAnswers, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Workload
@@ -53,7 +54,12 @@ def test_marginals_and_queries_are_met_without_noise(support: str) -> None:
         truth = q.answer(np.bincount(_cells(PRIVATE, q.marginal), minlength=DOMAIN.size(q.marginal)))
         estimate = model.answers([q.marginal])[q.marginal]
         np.testing.assert_allclose([estimate[m].sum() for m in q.members], truth, atol=0.01)
-    assert [e["overlap"] for e in curator.events if "queries" in e] == [5, 2, 1, 1]
+    assert [e.statistic.overlap for e in curator.events if isinstance(e.statistic, QueryAnswers)] == [
+        5,
+        2,
+        1,
+        1,
+    ]
 
 
 def _cells(table: Table, marginal: tuple[str, ...]) -> np.ndarray:
@@ -73,7 +79,7 @@ def test_values_that_the_public_table_lacks_are_reached_on_the_whole_domain() ->
 
 def test_only_queries_are_measured_if_that_is_asked() -> None:
     curator, _ = run(op.Ide(choose="none", queries=("where(sex=1)",)))
-    assert [e.get("queries") for e in curator.events] == ["where(sex=1)"]
+    assert [e.statistic.words for e in curator.events] == ["where(sex=1)"]
     with pytest.raises(OptionError, match="give queries"):
         op.Ide(choose="none")
 
@@ -85,7 +91,7 @@ def test_published_updates_are_two_a_marginal() -> None:
 
 def test_the_number_of_rows_is_measured_where_it_is_private() -> None:
     curator, model = run(op.Ide(), unit=Unit(Relation.ADD_REMOVE))
-    assert curator.events[0]["marginal"] == []
+    assert curator.events[0].statistic == Total()
     assert model.total == PRIVATE.n
 
 
@@ -110,8 +116,8 @@ def test_pure_privacy_from_end_to_end(tmp_path: Path) -> None:
     assert certificate.is_pure
     assert "δ = 0 (pure)" in made.certificate.statement
     assert certificate.epsilon_spent == pytest.approx(1.5)
-    assert sum(float(e["epsilon"]) for e in certificate.events) == pytest.approx(1.5)
-    assert all(e["kind"] == "laplace" for e in certificate.events)
+    assert sum(e.cost(certificate.unit, pure=True) for e in certificate.events) == pytest.approx(1.5)
+    assert all(e.kind == "laplace" for e in certificate.events)
     assert float(ledger.datasets()[0].committed) == pytest.approx(1.5**2 / 2, rel=1e-6)
 
 
@@ -148,13 +154,13 @@ def test_unclear_queries_cost_nothing(text: str) -> None:
 def test_shares_are_even_and_add_up_to_the_budget(noise: str, unit: Unit) -> None:
     mechanism = op.Ide(choose="workload", queries=("prefixes(age)", "where(sex=1)"), noise=noise)
     curator, _ = run(mechanism, unit=unit, noise=SeededNoise(1))
-    costs = [Fraction(float(e["rho"])) for e in curator.events]  # type: ignore[arg-type]
+    costs = [Fraction(e.rho) for e in curator.events]  # type: ignore[arg-type]
     assert sum(costs, Fraction(0)) <= Fraction(curator.rho)
     assert float(sum(costs, Fraction(0))) == pytest.approx(curator.rho)
     *total, first, second, third, fourth = [float(c) for c in costs]
     assert [second, third, fourth] == pytest.approx([first] * 3)
     assert total == ([] if unit.n_is_public else pytest.approx([0.1 * curator.rho]))
-    assert all(e["kind"] == noise for e in curator.events)
+    assert all(e.kind == noise for e in curator.events)
 
 
 def remarks(curator: FakeCurator) -> list[str]:

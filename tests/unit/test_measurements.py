@@ -12,44 +12,55 @@ from pyarrow import parquet
 import openprior as op
 from openprior.errors import ReleaseError
 from openprior.privacy.measurement import Measurement
-from openprior.releases.measurements import Measured, Measurements
+from openprior.privacy.statistics import CellCount, Counts, QueryAnswers
+from openprior.questions.queries import Queries
+from openprior.releases.intervals import known_about
+from openprior.releases.measurements import Measurements
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 SCHEMA = op.Schema.from_sizes(SIZES)
 DOMAIN = SCHEMA.full_domain
 
 
-def some(rng: np.random.Generator) -> list[Measured]:
+PREFIXES = QueryAnswers.of(Queries.parse("prefixes(b)", DOMAIN))
+
+
+def some(rng: np.random.Generator) -> list[Measurement]:
     """Whole marginals, slices of them and single cells, with Gaussian and Laplace noise."""
 
     def values(*names: str) -> np.ndarray:
         return rng.integers(-5, 50, math.prod(SIZES[a] for a in names)).astype(float)
 
     return [
-        Measured(("a", "b"), values("a", "b"), 3.0, "gaussian"),
-        Measured(("a", "b", "c"), values("a", "b", "c"), 7.0, "laplace"),
-        Measured(("b",), values("b"), 2.0, "gaussian", {"a": 1}),
-        Measured((), values(), 1.5, "laplace", {"a": 0, "b": 2}),
-        Measured((), values(), 2.5, "gaussian", {"c": 3}),
-        Measured(("b",), rng.normal(size=5), 1.0, "gaussian", {}, "prefixes(b)"),
+        Measurement(Counts(("a", "b")), values("a", "b"), 3.0),
+        Measurement(Counts(("a", "b", "c")), values("a", "b", "c"), 7.0, "laplace"),
+        Measurement(Counts(("b",)), values("b"), 2.0, "gaussian", {"a": 1}),
+        Measurement(CellCount(("b",), 2), values(), 1.5, "laplace", {"a": 0}),
+        Measurement(CellCount(("c",), 3), values(), 2.5),
+        Measurement(PREFIXES, rng.normal(size=2), 1.0),
     ]
 
 
-def by_hand(items: list[Measured], marginal: tuple[str, ...], codes: tuple[int, ...]) -> tuple[float, float]:
+def by_hand(
+    items: list[Measurement], marginal: tuple[str, ...], codes: tuple[int, ...]
+) -> tuple[float, float]:
     """Value and variance of one cell: the sum over all joint cells of each measurement that lie in it."""
     at = dict(zip(marginal, codes, strict=True))
     weights, sums = 0.0, 0.0
     for item in items:
-        if item.queries or not set(item.fixed) <= set(marginal):
+        if isinstance(item.statistic, QueryAnswers):
             continue
-        if not set(marginal) <= set(item.fixed) | set(item.free):
+        free, fixed = (item.marginal, dict(item.part))
+        if item.cell is not None:
+            free, fixed = (), {**fixed, item.marginal[0]: item.cell}
+        if not set(fixed) <= set(marginal) or not set(marginal) <= set(fixed) | set(free):
             continue
-        if any(at[a] != code for a, code in item.fixed.items()):
+        if any(at[a] != code for a, code in fixed.items()):
             continue
         inside = [
             i
-            for i, joint in enumerate(itertools.product(*(range(SIZES[a]) for a in item.free)))
-            if all(at.get(a, code) == code for a, code in zip(item.free, joint, strict=True))
+            for i, joint in enumerate(itertools.product(*(range(SIZES[a]) for a in free)))
+            if all(at.get(a, code) == code for a, code in zip(free, joint, strict=True))
         ]
         variance = len(inside) * item.sigma**2
         weights += 1 / variance
@@ -61,7 +72,7 @@ def by_hand(items: list[Measured], marginal: tuple[str, ...], codes: tuple[int, 
 def test_every_marginal_against_sums_by_hand(marginal: tuple[str, ...]) -> None:
     for seed, take in ((0, 6), (1, 6), (2, 1), (3, 4)):
         items = some(np.random.default_rng(seed))[:take]
-        known = Measurements(DOMAIN, items).about(marginal)
+        known = known_about(Measurements(DOMAIN, items), marginal)
         shape = [SIZES[a] for a in marginal]
         expected = [by_hand(items, marginal, codes) for codes in np.ndindex(*shape)]
         if all(math.isnan(v) for v, _ in expected):
@@ -79,8 +90,8 @@ def test_every_marginal_against_sums_by_hand(marginal: tuple[str, ...]) -> None:
 def test_laplace_tails_are_longer_and_sums_of_them_are_nearly_gaussian() -> None:
     def reach(cells: int, noise: str) -> float:
         domain = op.Schema.from_sizes({"x": 2, "y": cells}).domain
-        items = [Measured(("x", "y"), np.full(2 * cells, 1000.0), 1.0, noise)]
-        known = Measurements(domain, items).about(("x",))
+        items = [Measurement(Counts(("x", "y")), np.full(2 * cells, 1000.0), 1.0, noise)]
+        known = known_about(Measurements(domain, items), ("x",))
         assert known is not None
         return float((known.high[0] - known.value[0] - 0.5) / known.standard_error[0])
 
@@ -94,13 +105,18 @@ def test_laplace_tails_are_longer_and_sums_of_them_are_nearly_gaussian() -> None
 
 def test_of_a_run_and_back_from_the_file(tmp_path: Path) -> None:
     run = [
-        Measurement(("a", "c"), np.arange(8.0), 2.0, 0.1, "gaussian"),
-        Measurement(("b", "c"), np.array([9.0]), 1.0, 0.1, "laplace", 7),
-        Measurement(("b",), np.arange(3.0), 4.0, 0.1, "gaussian", None, {"a": 1}),
-        Measurement(("b",), np.arange(2.0), 4.0, 0.1, "gaussian", None, {}, "prefixes(b)"),
+        Measurement(Counts(("a", "c")), np.arange(8.0), 2.0),
+        Measurement(CellCount(("b", "c"), 7), np.array([9.0]), 1.0, "laplace"),
+        Measurement(Counts(("b",)), np.arange(3.0), 4.0, "gaussian", {"a": 1}),
+        Measurement(PREFIXES, np.arange(2.0), 4.0),
     ]
-    made = Measurements.of(DOMAIN, run)
-    assert [dict(i.fixed) for i in made] == [{}, {"b": 1, "c": 3}, {"a": 1}, {}]
+    made = Measurements(DOMAIN, run)
+    assert [i.cells(DOMAIN) for i in made] == [
+        (("a", "c"), {}),
+        ((), {"b": 1, "c": 3}),
+        (("b",), {"a": 1}),
+        None,
+    ]
     made.save(tmp_path / "m.parquet", SCHEMA)
     table = parquet.read_table(tmp_path / "m.parquet")
     assert table.num_rows == 8 + 1 + 3 + 2
@@ -108,8 +124,8 @@ def test_of_a_run_and_back_from_the_file(tmp_path: Path) -> None:
     again = Measurements.load(tmp_path / "m.parquet", DOMAIN)
     for first, second in zip(made, again, strict=True):
         assert (first.values == second.values).all()
-        assert (first.free, first.fixed, first.sigma, first.noise, first.queries) == (
-            second.free, second.fixed, second.sigma, second.noise, second.queries,
+        assert (first.statistic, first.part, first.sigma, first.noise) == (
+            second.statistic, second.part, second.sigma, second.noise,
         )  # fmt: skip
     with pytest.raises(ReleaseError, match="do not fit"):
         Measurements.load(tmp_path / "m.parquet", op.Schema.from_sizes({"a": 2, "b": 3, "c": 5}).full_domain)
@@ -131,10 +147,8 @@ def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -
         out=tmp_path / "r",
         seed=1,
     )
-    events = [e for e in made.certificate.events if e["kind"] == "gaussian"]
-    assert [(list(m.free), m.sigma) for m in made.measurements] == [
-        (e["marginal"], e["sigma"]) for e in events
-    ]
+    events = [e for e in made.certificate.events if e.kind == "gaussian"]
+    assert [(m.statistic, m.sigma) for m in made.measurements] == [(e.statistic, e.sigma) for e in events]
     again = op.open_release(tmp_path / "r")
     for name in ("estimate", "standard_error", "low", "high"):
         np.testing.assert_allclose(again.answers(["a"])[name], made.answers(["a"])[name], rtol=1e-12)
@@ -145,12 +159,12 @@ def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -
         lambda items: items[1:],
         lambda items: [replace(items[0], sigma=items[0].sigma / 2), *items[1:]],
         lambda items: [replace(items[0], sigma=0.0), *items[1:]],
-        lambda items: [replace(items[0], free=("b",), values=items[0].values[:3]), *items[1:]],
+        lambda items: [replace(items[0], statistic=Counts(("b",)), values=np.zeros(3)), *items[1:]],
         lambda items: [replace(items[0], values=items[0].values * np.nan), *items[1:]],
         lambda items: [replace(items[0], noise="laplace"), *items[1:]],
     ):
         Measurements(DOMAIN, change(list(made.measurements))).save(file, SCHEMA)
-        with pytest.raises(ReleaseError, match="damaged: its measurements"):
+        with pytest.raises(ReleaseError, match=r"damaged: (its measurements|a measurement)"):
             op.open_release(tmp_path / "r")
     file.write_bytes(whole)
     assert op.open_release(tmp_path / "r")

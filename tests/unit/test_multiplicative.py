@@ -14,6 +14,7 @@ from openprior.models.product import ProductModel
 from openprior.models.support import SupportModel
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
+from openprior.privacy.statistics import CellCount, Counts
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
@@ -39,7 +40,10 @@ def error(model: object) -> float:
     truth = FakeCurator(PRIVATE, epsilon=100.0)
     return float(
         np.mean(
-            [np.abs(model.answers([m])[m] - truth.measure(m, 0.1).values).sum() / PRIVATE.n for m in WORK]
+            [
+                np.abs(model.answers([m])[m] - truth.measure(Counts(m), 0.1).values).sum() / PRIVATE.n
+                for m in WORK
+            ]
         )
     )
 
@@ -59,21 +63,21 @@ def test_one_round_by_hand() -> None:
     up = 0.25 * math.exp(0.225)
     expected = np.array([up, 0.25, 0.25, 0.25]) / (0.75 + up)
     np.testing.assert_allclose(model.answers([("x", "y")])[("x", "y")] / 10, expected, rtol=1e-12)
-    assert [e["kind"] for e in curator.events] == ["exponential", "gaussian"]
-    assert curator.events[1]["cell"] == 0
+    assert [e.kind for e in curator.events] == ["exponential", "gaussian"]
+    assert curator.events[1].statistic == CellCount(("x", "y"), 0)
 
 
 def test_costs_are_those_of_the_paper() -> None:
     curator, _ = fit(PmwPub(rounds=8, guard=0.0))
     epsilon0 = math.sqrt(2 * curator.rho) / math.sqrt(2 * 8)
     for event in curator.events:
-        assert event["rho"] == pytest.approx(epsilon0**2 / 2)
-    assert curator.events[0]["epsilon"] == pytest.approx(2 * epsilon0)
-    assert curator.events[1]["sigma"] == pytest.approx(1 / epsilon0)
+        assert event.rho == pytest.approx(epsilon0**2 / 2)
+    assert curator.events[0].epsilon == pytest.approx(2 * epsilon0)
+    assert curator.events[1].sigma == pytest.approx(1 / epsilon0)
     curator, _ = fit(PmwPub(rounds=8, guard=0.0, selection="permute-and-flip", noise="laplace"))
-    assert [e["kind"] for e in curator.events[:2]] == ["permute-and-flip", "laplace"]
-    assert curator.events[0]["epsilon"] == pytest.approx(epsilon0)
-    assert curator.events[1]["scale"] == pytest.approx(1 / epsilon0)
+    assert [e.kind for e in curator.events[:2]] == ["permute-and-flip", "laplace"]
+    assert curator.events[0].epsilon == pytest.approx(epsilon0)
+    assert curator.events[1].scale == pytest.approx(1 / epsilon0)
     assert curator.remaining == pytest.approx(0, abs=1e-12)
 
 
@@ -114,8 +118,8 @@ def test_all_candidates_include_what_the_support_cannot_reach() -> None:
         curators[candidates] = FakeCurator(PRIVATE)
         mechanism = PmwPub(rounds=3, guard=0.0, candidates=candidates)
         mechanism.run(curators[candidates], only, WORK, np.random.default_rng(0), quiet)
-    assert curators["all"].events[0]["candidates"] == WORK.cells
-    assert curators["reachable"].events[0]["candidates"] < WORK.cells
+    assert curators["all"].events[0].candidates.count == WORK.cells
+    assert curators["reachable"].events[0].candidates.count < WORK.cells
 
 
 def test_the_guard_keeps_the_public_start_when_learning_went_wrong() -> None:
@@ -131,14 +135,14 @@ def test_the_guard_keeps_the_public_start_when_learning_went_wrong() -> None:
         curator = FakeCurator(private, epsilon=10.0)
         mechanism = PmwPub(rounds=40, guard=guard)
         model = mechanism.run(curator, public, work, np.random.default_rng(0), quiet)
-        truth = FakeCurator(private, epsilon=100.0).measure(("a", "b"), 0.1).values
+        truth = FakeCurator(private, epsilon=100.0).measure(Counts(("a", "b")), 0.1).values
         return float(np.abs(model.answers([("a", "b")])[("a", "b")] - truth).sum())
 
     assert loss(guard=0.05) <= loss(guard=0.0)
     curator = FakeCurator(private)
     PmwPub(rounds=4).run(curator, public, work, np.random.default_rng(0), quiet)
-    assert curator.events[-1]["candidates"] == 2
-    assert float(curator.events[-1]["rho"]) == pytest.approx(0.05 * curator.rho)
+    assert curator.events[-1].candidates.count == 2
+    assert curator.events[-1].rho == pytest.approx(0.05 * curator.rho)
 
 
 def test_mwem_pub_is_calibrated_as_published() -> None:
@@ -146,8 +150,8 @@ def test_mwem_pub_is_calibrated_as_published() -> None:
     spent = math.sqrt(2 * 10 * math.log(1e6)) * epsilon0 + 10 * epsilon0 * math.expm1(epsilon0)
     assert spent == pytest.approx(1.0)
     curator, model = fit(MwemPub(rounds=10), epsilon=1.0, delta=1e-6)
-    assert curator.events[0]["epsilon"] == pytest.approx(epsilon0 / 2)
-    assert curator.events[1]["scale"] == pytest.approx(2 / epsilon0)  # in rows; 2/(n·ε₀) as a share
+    assert curator.events[0].epsilon == pytest.approx(epsilon0 / 2)
+    assert curator.events[1].scale == pytest.approx(2 / epsilon0)  # in rows; 2/(n·ε₀) as a share
     assert len(curator.events) == 20
     assert curator.remaining > 0
     assert isinstance(model, SupportModel)
@@ -191,7 +195,9 @@ def test_mwem_refuses_what_it_cannot_enumerate_and_overlapping_groups() -> None:
 def test_permute_and_flip_and_exponential_draw_differently() -> None:
     drawn = {
         how: [
-            fit(PmwPub(rounds=3, guard=0.0, selection=how), noise=SeededNoise(s))[0].events[1]["marginal"]
+            fit(PmwPub(rounds=3, guard=0.0, selection=how), noise=SeededNoise(s))[0]
+            .events[1]
+            .statistic.marginal
             for s in range(6)
         ]
         for how in ("exponential", "permute-and-flip")
@@ -221,7 +227,7 @@ def test_annealed_rounds_are_many_when_much_is_wrong_and_few_when_nothing_is() -
     assert len(wrong.events) > 2 * len(right.events)
     for curator in (wrong, right):
         assert curator.remaining <= 1e-9 * curator.rho
-        rhos = [float(e["rho"]) for e in curator.events[:-2]]
+        rhos = [e.rho for e in curator.events[:-2]]
         assert rhos == sorted(rhos)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import openprior as op
 from openprior.evaluation.metrics import evaluate
+from openprior.privacy.events import Candidates, Event, Exponential, event_from_dict
 from openprior.releases.certificate import Certificate
 from openprior.releases.release import Release
 from openprior.releases.view import view_of
@@ -58,9 +59,14 @@ def page(made: Release) -> str:
     return render(made)
 
 
-def events(*said: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    common = {"kind": "gaussian", "cell": None, "sigma": 10.0, "l2_squared": 2, "rho": 0.01}
-    return tuple({**common, **s} for s in said)
+def events(*said: dict[str, Any]) -> tuple[Event, ...]:
+    common = {"event": "gaussian", "statistic": "marginal", "sigma": 10.0, "rho": 0.01}
+    return tuple(event_from_dict({**common, **s}) for s in said)
+
+
+def with_certificate(made: Release, certificate: Certificate) -> Any:
+    names = ("synthetic", "codes", "model", "schema", "workload", "measurements", "public", "answers")
+    return SimpleNamespace(certificate=certificate, **{name: getattr(made, name) for name in names})
 
 
 # Safe to open, safe to publish.
@@ -83,7 +89,7 @@ def test_the_page_names_no_host_and_loads_nothing(page: str) -> None:
 def test_not_private_is_said_where_due_and_only_there(made: Release, page: str) -> None:
     assert "NOT PRIVATE" not in page and 'role="alert"' not in page
     found = evaluate(made, PRIVATE)
-    truth = view_of(PRIVATE, made.synthetic, made.schema, private=True)
+    truth = view_of(PRIVATE, made.codes, made.schema, private=True)
     quality = SimpleNamespace(summary=lambda: [("<b>", 0.5, "why")])
     for given in ({"evaluation": found}, {"truth": truth}, {"quality": quality}):
         assert 'role="alert"><p>NOT PRIVATE' in render(made, **given)
@@ -105,7 +111,7 @@ def test_not_private_is_said_where_due_and_only_there(made: Release, page: str) 
 
 
 def test_private_figures_are_in_an_evaluation_only(made: Release, page: str) -> None:
-    truth = view_of(PRIVATE, made.synthetic, made.schema, private=True)
+    truth = view_of(PRIVATE, made.codes, made.schema, private=True)
     evaluated = render(made, truth=truth)
     assert 'class="priv"' in evaluated and 'class="priv"' not in page
     assert "private-pairs" in evaluated and "private-pairs" not in page
@@ -159,7 +165,7 @@ def test_the_steps_add_up_to_what_was_spent(mechanism: Any) -> None:
 
 def test_thousands_of_steps_stay_readable(made: Release) -> None:
     many = tuple(
-        {"kind": "exponential", "rho": 1e-6, "epsilon": 0.01, "draws": 1, "candidates": 9}
+        Exponential(candidates=Candidates(9, "cells"), epsilon=0.01, rho=1e-6)
         if i % 2
         else events({"marginal": ["b"], "rho": 1e-6})[0]
         for i in range(4000)
@@ -168,7 +174,7 @@ def test_thousands_of_steps_stay_readable(made: Release) -> None:
     budget = budget_of(c, steps_of(c, made.schema))
     assert len(budget.segments) <= 240 and len(budget.listed) == 400
     assert sum(s.width for s in budget.segments) == pytest.approx(1.0)
-    small = SimpleNamespace(**{**vars(made), "certificate": c, "answers": made.answers})
+    small = with_certificate(made, c)
     assert len(render(small)) < 500_000
 
 
@@ -184,7 +190,9 @@ def steps(*said: dict[str, Any], schema: Schema = FIVE) -> Any:
 
 def test_the_workload_is_sorted_by_what_it_rests_on() -> None:
     done = steps(
-        {"marginal": ["a", "b"]}, {"marginal": ["c"], "sigma": 4.0}, {"marginal": ["a", "d"], "cell": 2}
+        {"marginal": ["a", "b"]},
+        {"marginal": ["c"], "sigma": 4.0},
+        {"statistic": "cell", "marginal": ["a", "d"], "cell": 2},
     )
     work = [("a",), ("b",), ("a", "b"), ("a", "c"), ("b", "d"), ("a", "d"), ("c", "e")]
     found = cover(work, done, FIVE)
@@ -198,8 +206,8 @@ def test_the_workload_is_sorted_by_what_it_rests_on() -> None:
 
 def test_queries_that_tell_all_cells_count_as_all_cells() -> None:
     done = steps(
-        {"marginal": ["a"], "queries": "prefixes(a)", "overlap": 2},
-        {"marginal": ["b"], "queries": "ranges(b, 0-1)", "overlap": 1},
+        {"statistic": "queries", "marginal": ["a"], "queries": "prefixes(a)", "overlap": 2},
+        {"statistic": "queries", "marginal": ["b"], "queries": "ranges(b, 0-1)", "overlap": 1},
     )
     assert whole(done) == {frozenset("a")}
 
@@ -269,7 +277,7 @@ def test_intervals_are_shown_where_there_are_some(made: Release, page: str) -> N
 
 def test_the_statement_and_the_remarks_are_the_certificates_own(made: Release) -> None:
     c: Certificate = dataclasses.replace(made.certificate, remarks=("It was <raining>.",))
-    page = render(SimpleNamespace(**{**vars(made), "certificate": c, "answers": made.answers}))
+    page = render(with_certificate(made, c))
     assert (
         c.statement in page and "It was &lt;raining&gt;." in page and c.run in page and c.schema_hash in page
     )

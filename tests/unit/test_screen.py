@@ -7,6 +7,7 @@ import pytest
 import openprior as op
 from openprior.errors import LedgerError, OptionError
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.statistics import Total
 from tests.conftest import random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2}
@@ -93,7 +94,7 @@ def test_it_is_charged_once_for_all_candidates() -> None:
     assert len(found.certificate.events) == 3
     with_delta = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, delta=1e-6)
     assert with_delta.certificate.epsilon_spent <= 0.3
-    assert {e["kind"] for e in with_delta.certificate.events} == {"score gaussian"}
+    assert {(e.kind, e.statistic.kind) for e in with_delta.certificate.events} == {("gaussian", "score")}
 
 
 def test_clumsy_calls() -> None:
@@ -114,9 +115,9 @@ def test_under_add_remove_the_number_of_rows_is_measured_too() -> None:
     for one in found:
         assert [s.name for s in one.ranked] == ["good", "shifted", "far"]
         total, *others = one.certificate.events
-        assert (
-            total["kind"] == "laplace" and total["marginal"] == [] and total["epsilon"] == pytest.approx(0.1)
-        )
+        assert total.kind == "laplace"
+        assert total.statistic == Total()
+        assert total.cost(one.certificate.unit, pure=True) == pytest.approx(0.1)
         assert len(others) == 3
         one.certificate.recheck()
     errors = [one.best.error for one in found]

@@ -8,6 +8,7 @@ import pytest
 from openprior.methods.shared.dependence import Dependence
 from openprior.methods.shared.strategy import cliques, expected_best, roots, variances, within
 from openprior.privacy.fake import FakeCurator
+from openprior.privacy.statistics import Counts
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
@@ -188,5 +189,5 @@ def test_variances_are_what_the_curator_would_add(unit: Unit) -> None:
         curator = FakeCurator(table(chain()), unit=unit)
         rho = curator.remaining / 2
         for count in (1, 4):
-            found = curator.measure(("a",), rho / count / 8, noise=noise)
+            found = curator.measure(Counts(("a",)), rho / count / 8, noise=noise)
             assert variances(unit, rho / 8, noise, pure=False)[count] == pytest.approx(found.sigma**2)

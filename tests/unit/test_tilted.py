@@ -538,7 +538,7 @@ def run(
     tilt = Tilt(**{"particles": 2000, "rounds": 6, **options})
     model = tilt.run(curator, public, workload, np.random.default_rng(0), quiet)
     assert isinstance(model, TiltedModel)
-    spent = sum(float(e["rho"]) for e in curator.events)
+    spent = sum(e.rho for e in curator.events)
     assert spent <= curator.rho * (1 + 1e-12)
     assert spent == pytest.approx(curator.rho, rel=1e-9)
     for m, v in model.answers(workload.marginals).items():
@@ -628,7 +628,7 @@ def test_a_public_table_that_is_wrong_is_left() -> None:
     workload = Workload([("a", "b"), ("b", "c")]).on(PRIVATE.domain)
     with pytest.warns(OpenPriorWarning, match="uniform in every answer and row: d"):
         curator, _ = run(PRIVATE, wrong, workload, epsilon=100.0)
-    kinds = [e["kind"] for e in curator.events]
+    kinds = [e.kind for e in curator.events]
     assert kinds.count("exponential") >= 2
 
 

@@ -142,6 +142,7 @@ class Curator:
             )
         unit = self.__unit
         statistic = statistic.fitted(self.layout)
+        statistic.sensitivity(unit)  # refuses what may not be measured here
         self.announce(statistic.reads)
         kind = Gaussian if noise == Gaussian.kind else Laplace
         event = kind.at(statistic, self.__purse.fit(rho), unit)
