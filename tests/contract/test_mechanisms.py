@@ -132,7 +132,9 @@ def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: 
         cls().anything = 1
 
 
-@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].public_table is not PublicTable.NEEDED])
+@pytest.mark.parametrize(
+    ("name", "cls"), [m for m in MECHANISMS if m[1].public_table is not PublicTable.NEEDED]
+)
 def test_without_a_public_table_it_works_if_it_needs_none(name: str, cls: type) -> None:
     curator = FakeCurator(PRIVATE, noise=SeededNoise(1))
     model = cls().run(curator, None, all_marginals(2).on(PRIVATE.domain), np.random.default_rng(1), quiet)
