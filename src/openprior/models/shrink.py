@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from openprior.models.tilted.raking import most_likely, rake, stiffness, trust_evidence
 from openprior.questions.workload import Marginal
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Measured", "cell_numbers", "pooled_trust", "shrink"]
 
