@@ -50,7 +50,7 @@ format: $(STAMP) ## rewrite the files in the project's format
 	$(BIN)/ruff format src tests benchmarks docs/build_api.py
 	$(BIN)/ruff check --fix src tests benchmarks docs/build_api.py
 
-docs: $(STAMP) ## write docs/api.md from the docstrings
+docs: $(STAMP) ## write docs/api.md and the tables of methods from the source
 	$(BIN)/python docs/build_api.py
 
 golden: $(STAMP) ## pin the outcomes of seeded runs anew, where a change means to change them

@@ -28,7 +28,7 @@ METHODS: dict[str, tuple[Any, int]] = {
     "public": (op.PublicProxy(), 1),
     "hierarchy": (op.Hierarchy(levels=LEVELS), 5),
     "hierarchy, one level": (op.Hierarchy(levels=LEVELS[1:]), 5),
-    "hierarchy, ide": (op.Hierarchy(levels=LEVELS, updater="ide", choose="published"), 5),
+    "hierarchy, ide": (op.Hierarchy(levels=LEVELS, update="ide", choose="published"), 5),
     "hierarchy, published": (op.Hierarchy.published(LEVELS), 5),
     "flat tilt": (op.Tilt(), 3),
     "flat ide": (op.Ide(choose="expected"), 3),

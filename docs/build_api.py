@@ -1,7 +1,8 @@
-"""Write docs/api.md from the docstrings: every public name of openprior, and every command. Run by `make docs`.
+"""Write docs/api.md from the docstrings: every public name of openprior, and every command; and the table of methods
+into the README and docs/methods.md. Run by `make docs`.
 
 Signatures, docstrings and the notes below attributes are read from the source, so that nothing has to be said twice.
-`tests/unit/test_api_docs.py` compares the page with what this script makes of the source now.
+`tests/unit/test_api_docs.py` compares the pages with what this script makes of the source now.
 """
 
 import ast
@@ -19,6 +20,9 @@ from typing import Any
 import openprior as op
 
 PAGE = Path(__file__).with_name("api.md")
+TABLES = (PAGE.parents[1] / "README.md", PAGE.with_name("methods.md"))
+"""Pages with the table of methods, between two comments."""
+BEGIN, END = "<!-- methods, written by make docs -->", "<!-- end of methods -->"
 GROUPS = {
     "Releasing": ("release", "open_release", "Release", "Certificate"),
     "What the columns are": ("Schema",),
@@ -243,7 +247,8 @@ def of_mechanism(name: str, cls: type[Any]) -> str:
         (code(f.name), code(inspect.formatannotation(f.type)), code(f.default), _escaped(f.metadata["doc"]))
         for f in dataclasses.fields(cls)
     ]
-    parts = [f"### `op.{cls.__name__}`", f"`-m {name}`: {_escaped(cls.good_for)}.", prose(cls.__doc__ or "")]
+    title = f"op.{cls.__name__}" if cls.__name__ in op.__all__ else f"{cls.__module__}.{cls.__name__}"
+    parts = [f"### `{title}`", f"`-m {name}`: {_escaped(cls.good_for)}.", prose(cls.__doc__ or "")]
     parts.append(table(("option", "type", "default", "meaning"), rows) or "It has no options.")
     return "\n\n".join(parts)
 
@@ -336,6 +341,19 @@ def page() -> str:
     return "\n\n".join(sections) + "\n"
 
 
+def with_table(text: str) -> str:
+    """A page with today's table of methods between its comments."""
+    rows = [(code(name), str(m.public_table), m.good_for) for name, m in op.mechanisms().items()]
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table(('name', 'public table', 'good for'), rows)}\n\n{END}{after}"
+
+
+def pages() -> dict[Path, str]:
+    """Every page that is written here, with its text."""
+    return {PAGE: page(), **{path: with_table(path.read_text(encoding="utf-8")) for path in TABLES}}
+
+
 def _tree() -> str:
     """The exceptions, as drawn in their module's docstring."""
     from openprior import errors
@@ -345,8 +363,7 @@ def _tree() -> str:
 
 
 if __name__ == "__main__":
-    made = page()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == made:
-        sys.exit(0)
-    PAGE.write_text(made, encoding="utf-8")
-    sys.stdout.write(f"wrote {PAGE.name}: {made.count(chr(10))} lines\n")
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"wrote {path.name}: {text.count(chr(10))} lines\n")

@@ -4,5 +4,4 @@ if __name__ == "__main__":
     import pandas  # noqa: F401
     from pyspark.daemon import manager
 
-
     manager()

@@ -1,6 +1,7 @@
 """What every registered mechanism must do; a new one gets these tests for free."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 import openprior as op
 from openprior.errors import OptionError
+from openprior.methods.base import Mechanism, PublicTable, Sizes
 from openprior.models.base import load_model
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
+from openprior.schema.layout import Layout
 from openprior.tables.encode import Table
 from tests.conftest import PRIVATE, PUBLIC, quiet
 
@@ -118,8 +121,10 @@ def test_one_distinct_public_row_is_a_prior_too(name: str, cls: type) -> None:
 
 @pytest.mark.parametrize(("name", "cls"), MECHANISMS)
 def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: type) -> None:
+    assert issubclass(cls, Mechanism)
     assert cls.name == name
     assert cls.good_for
+    assert cls.public_table in PublicTable
     assert cls.__doc__
     for field in dataclasses.fields(cls):
         assert field.kw_only
@@ -135,7 +140,9 @@ def test_options_are_documented_frozen_keyword_only_and_checked(name: str, cls: 
         cls().anything = 1
 
 
-@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if not m[1].needs_public])
+@pytest.mark.parametrize(
+    ("name", "cls"), [m for m in MECHANISMS if m[1].public_table is not PublicTable.NEEDED]
+)
 def test_without_a_public_table_it_works_if_it_needs_none(name: str, cls: type) -> None:
     curator = FakeCurator(PRIVATE, noise=SeededNoise(1))
     model = quick(cls).run(
@@ -144,9 +151,30 @@ def test_without_a_public_table_it_works_if_it_needs_none(name: str, cls: type) 
     assert model.answers([("a",)])[("a",)].sum() == pytest.approx(PRIVATE.n)
 
 
-@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].needs_public])
+@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].public_table is PublicTable.NEEDED])
 def test_without_a_public_table_it_says_so(name: str, cls: type) -> None:
     with pytest.raises(OptionError, match="needs a public table"):
         cls().run(
             FakeCurator(PRIVATE), None, all_marginals(1).on(PRIVATE.domain), np.random.default_rng(0), quiet
         )
+
+
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+def test_it_is_pure_with_the_options_that_it_names(name: str, cls: type) -> None:
+    assert not cls().is_pure or cls.pure_options == {}
+    if cls.pure_options is not None:
+        assert cls(**cls.pure_options).is_pure
+
+
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+def test_it_knows_what_it_takes(name: str, cls: type) -> None:
+    workload = all_marginals(2).on(PRIVATE.domain)
+    for rows, public_rows in ((800, 300), (10**6, 10**6), (10**6, 0)):
+        outlay = cls().outlay(Sizes(Layout(PRIVATE.domain), workload, rows, public_rows, 1.0))
+        assert 0 < outlay.seconds < 1e6
+        assert 0 <= outlay.megabytes < 1e6
+
+
+@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+def test_its_options_are_plain_json(name: str, cls: type) -> None:
+    assert set(json.loads(json.dumps(cls().options))) == {f.name for f in dataclasses.fields(cls)}

@@ -160,7 +160,7 @@ def _mechanism(name: str) -> Any:
 
 
 def _inside(levels: tuple[tuple[str, ...], ...]) -> Any:
-    return op.Hierarchy(levels=levels, updater="mst")
+    return op.Hierarchy(levels=levels, inner=op.Mst())
 
 
 def _screen(by: str, **options: Any) -> Any:

@@ -125,8 +125,8 @@ def test_as_published_it_beats_the_public_table_too() -> None:
 
 
 def test_more_budget_gives_less_error() -> None:
-    for updater in ("tilt", "ide"):
-        errors = [error(Hierarchy(updater=updater), epsilon) for epsilon in (0.1, 1.0, 10.0)]
+    for update in ("shrink", "ide"):
+        errors = [error(Hierarchy(update=update), epsilon) for epsilon in (0.1, 1.0, 10.0)]
         assert errors == sorted(errors, reverse=True)
 
 

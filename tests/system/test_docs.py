@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 import openprior as op
 from openprior.command_line.main import app
 from openprior.methods import base
-from openprior.methods.base import role_of_public
 from openprior.schema.bins import Datetime
 from openprior.schema.columns import Labelled
 from openprior.schema.document import KINDS
@@ -130,7 +129,7 @@ def test_the_readme_commands_do_what_it_says(tmp_path: Path, monkeypatch: pytest
 
 def test_the_table_of_methods_is_that_of_the_code() -> None:
     table = {_code(name)[0]: (public, good_for) for name, public, good_for in rows(README, "## Methods")}
-    assert table == {name: (role_of_public(cls), cls.good_for) for name, cls in op.mechanisms().items()}
+    assert table == {name: (cls.public_table, cls.good_for) for name, cls in op.mechanisms().items()}
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 

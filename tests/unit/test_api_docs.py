@@ -22,10 +22,12 @@ def build() -> ModuleType:
     return module
 
 
-def test_the_page_is_not_stale(build: ModuleType) -> None:
-    made = build.page()
-    assert made == (DOCS / "api.md").read_text(encoding="utf-8"), "run `make docs`"
-    assert made == build.page()
+def test_the_pages_are_not_stale(build: ModuleType) -> None:
+    pages = build.pages()
+    assert {path.name for path in pages} == {"api.md", "README.md", "methods.md"}
+    for path, text in pages.items():
+        assert text == path.read_text(encoding="utf-8"), "run `make docs`"
+    assert pages == build.pages()
 
 
 def test_every_public_name_and_command_is_there(build: ModuleType) -> None:

@@ -61,21 +61,52 @@ def mechanism(name: str, options: list[str]) -> Any:
 
 
 def grid(texts: list[str]) -> list[Any]:
-    """Mechanisms to compare: 'tilt', or every combination of 'tilt:rounds=12|48,alpha=0.7|0.8'."""
-    found = []
+    """Mechanisms to compare: 'tilt', or every combination of 'tilt:rounds=12|48,alpha=0.7|0.8'.
+
+    What stands in parentheses stays together: 'hierarchy:inner=mst|(jam-pgm:rounds=10,alpha=0.7)'.
+    """
+    settings = []
     for text in texts:
         name, _, rest = text.partition(":")
-        pairs = [part.partition("=") for part in rest.split(",") if part]
+        pairs = [part.partition("=") for part in _split(rest, ",") if part]
         choices = [
-            [f"{key.strip()}{sign}{value}" for value in values.split("|")] for key, sign, values in pairs
+            [f"{key.strip()}{sign}{_bare(value)}" for value in _split(values, "|")]
+            for key, sign, values in pairs
         ]
-        found += [mechanism(name.strip(), list(options)) for options in itertools.product(*choices)]
-    return found
+        settings += [mechanism(name.strip(), list(options)) for options in itertools.product(*choices)]
+    return settings
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """The parts between signs, but for signs in parentheses.
+
+    >>> _split("a=1,b=(x,y)", ",")
+    ['a=1', 'b=(x,y)']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == sign and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around it."""
+    text = text.strip()
+    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
 
 
 def _value(kind: str, key: str, text: str) -> Any:
     if "None" in kind and text.lower() == "none":
         return None
+    if "Mechanism" in kind:
+        settings = grid([text])
+        if len(settings) > 1:
+            raise OptionError(f"option {key} = '{text}' names {len(settings)} settings; give one")
+        return settings[0]
     if kind.startswith("tuple[str"):
         return tuple(part.strip() for part in text.split(";") if part.strip())
     if kind.startswith("tuple[float"):

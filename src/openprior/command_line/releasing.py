@@ -1,7 +1,7 @@
 """`openprior release`, `check` and `mechanisms`: from a private table to a folder that may be published."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -130,19 +130,21 @@ def mechanisms(json: Json = False) -> None:
     import dataclasses
 
     import openprior as op
+    from openprior.methods.base import PublicTable
 
-    found = {
+    listed: dict[str, dict[str, Any]] = {
         name: {
             "good_for": cls.good_for,
-            "needs_public": cls.needs_public,
+            "public_table": cls.public_table,
+            "needs_public": cls.public_table is PublicTable.NEEDED,
             "options": {f.name: [f.default, f.metadata["doc"]] for f in dataclasses.fields(cls)},
         }
         for name, cls in op.mechanisms().items()
     }
     if json:
-        print_json(found)
+        print_json(listed)
         return
-    for name, facts in found.items():
+    for name, facts in listed.items():
         typer.echo(f"{name}: {facts['good_for']}")
         for option, (default, doc) in facts["options"].items():
             typer.echo(f"    -O {option}={default}    {doc}")

@@ -62,15 +62,15 @@ def default_grid(*, pure: bool = False) -> list[Mechanism]:
 
 def checked_grid(
     grid: Iterable[Mechanism] | Mapping[str, Mapping[str, Any]] | None, *, pure: bool
-) -> list[Any]:
+) -> list[Mechanism]:
     """The settings as a list: as given, as a product, or the default."""
     if grid is None:
-        return list(default_grid(pure=pure))
+        return default_grid(pure=pure)
     settings = grid_of(grid) if isinstance(grid, Mapping) else list(grid)
     if not settings:
         raise OptionError("the grid is empty; give at least one setting, such as openprior.Tilt(), or None")
     for i, setting in enumerate(settings):
-        if isinstance(setting, type) or not dataclasses.is_dataclass(setting) or not hasattr(setting, "run"):
+        if not isinstance(setting, Mechanism):
             raise OptionError(
                 f"{setting!r} in the grid is no mechanism; give an instance such as openprior.Tilt()"
             )
@@ -79,25 +79,32 @@ def checked_grid(
     return settings
 
 
-def changed_options(mechanism: Any) -> dict[str, Any]:
-    """The options that differ from their defaults."""
-    values = {f.name: (getattr(mechanism, f.name), f.default) for f in dataclasses.fields(mechanism)}
-    return {name: value for name, (value, default) in values.items() if value != default}
+def changed_options(mechanism: Mechanism) -> dict[str, Any]:
+    """The options that differ from their defaults, as a certificate lists them."""
+    return {name: mechanism.options[name] for name in _changed(mechanism)}
 
 
-def described(mechanism: Any) -> str:
+def described(mechanism: Mechanism) -> str:
     """A setting in words: its name and what differs from the defaults."""
-    return ", ".join([mechanism.name, *(f"{k} = {_text(v)}" for k, v in changed_options(mechanism).items())])
+    return ", ".join([mechanism.name, *(f"{k} = {_text(v)}" for k, v in _changed(mechanism).items())])
 
 
-def options_text(mechanism: Any) -> str:
+def options_text(mechanism: Mechanism) -> str:
     """A setting as the command line takes it.
 
-    >>> options_text(grid_of({"tilt": {"rounds": 12}})[0])
+    >>> tilt, grouped = grid_of({"tilt": {"rounds": 12}, "hierarchy": {"inner": grid_of({"mwem": {"rounds": 9}})}})
+    >>> options_text(tilt)
     '-m tilt -O rounds=12'
+    >>> options_text(grouped)
+    '-m hierarchy -O inner=mwem:rounds=9'
     """
-    options = (f"-O {shlex.quote(f'{k}={_text(v)}')}" for k, v in changed_options(mechanism).items())
+    options = (f"-O {shlex.quote(f'{k}={_text(v)}')}" for k, v in _changed(mechanism).items())
     return " ".join([f"-m {mechanism.name}", *options])
+
+
+def _changed(mechanism: Mechanism) -> dict[str, Any]:
+    values = {f.name: (vars(mechanism)[f.name], f.default) for f in dataclasses.fields(mechanism)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _default_for_none(field: "dataclasses.Field[Any]", value: Any) -> Any:
@@ -116,7 +123,15 @@ def _make(name: str, kind: type[Any], options: dict[str, Any]) -> Mechanism:
 
 
 def _text(value: Any) -> str:
-    """A value in the words of the command line."""
+    """A value in the words of the command line.
+
+    >>> _text(grid_of({"mwem": {"rounds": 9, "groups": (("a", "b"), ("c",))}})[0])
+    'mwem:rounds=9,groups=(a,b;c)'
+    """
+    if isinstance(value, Mechanism):
+        texts = {k: _text(v) for k, v in _changed(value).items()}
+        options = ",".join(f"{k}=({text})" if "," in text else f"{k}={text}" for k, text in texts.items())
+        return f"{value.name}:{options}" if options else value.name
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, tuple):

@@ -29,9 +29,11 @@ from openprior.guidance.bounds import (
 from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
 from openprior.guidance.shares import LEVEL, Noise, PlannedBudget, largest_cell
+from openprior.methods.base import Sizes
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
+from openprior.schema.layout import Layout
 
 __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theory", "plan"]
 
@@ -178,13 +180,7 @@ def plan(
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
         costs=costs_of(
-            n=n,
-            public_rows=public_rows,
-            epsilon=epsilon,
-            pure=budget.pure,
-            columns=len(schema.domain),
-            sizes=sizes.values(),
-            closure=len(work.closure()),
+            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon), pure=budget.pure
         ),
         advice=(),
     )

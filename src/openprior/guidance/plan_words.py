@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.methods.base import pure_choices
 from openprior.privacy.unit import Relation
 from openprior.schema.base import Schema
 
@@ -36,9 +37,7 @@ def advice_of(plan: "Plan", schema: Schema, public_rows: int | None) -> tuple[st
             f"delta = {plan.delta:g} is above 1/n = {1 / n:.2g}: choose it well below, such as 1e-9."
         )
     if plan.noise == "laplace":
-        advice.append(
-            "delta = 0 asks for pure ε-DP: use ide or hierarchy with noise = laplace; the others need δ > 0."
-        )
+        advice.append(f"delta = 0 asks for pure ε-DP: use {pure_choices()}; the others need δ > 0.")
     if plan.relation == Relation.ADD_REMOVE:
         advice.append(
             "n is private under add-remove: it is taken as a guess here, and measuring it takes some budget."

@@ -6,59 +6,44 @@ model by no more than its noise, σ is halved and ε doubled. Under replace-one 
 is not monotone, so its sensitivity is that of an L1 distance under either relation.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.methods.base import Progress, check, leave_uniform, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    leave_uniform,
+    option,
+    register,
+)
 from openprior.methods.shared.growing import GrowingModel, expected_noise, noise_of, within_reach
 from openprior.methods.shared.loop import select_measure_fit
-from openprior.methods.shared.schedule import Share
+from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Aim"]
 
 
-class _Annealing:
-    """ρ/T a round at first, four times as much after every round that moved the model within its noise; the last round
-    takes the rest, when that would not pay for two more."""
-
-    def __init__(self, curator: Curator, rho: float, alpha: float) -> None:
-        self._curator, self._rho, self._alpha = curator, rho, alpha
-
-    def __iter__(self) -> Iterator[Share]:
-        last = False
-        while not last:
-            last = self._curator.remaining < 2 * self._rho * (1 - 1e-9)
-            rho = self._curator.remaining if last else self._rho
-            yield Share((1 - self._alpha) * rho, self._alpha * rho)
-
-    def heard(self, signal: float) -> bool:
-        """The movement of the model in units of the expected noise."""
-        if signal <= 1:
-            self._rho *= 4
-        return True
-
-
 @register("aim")
-class Aim:
+class Aim(Mechanism):
     """Adaptive selection of private marginals for a graphical model."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "no public table, or one that cannot be trusted; many columns, any workload"
-    needs_public: ClassVar[bool] = False
+    good_for = "no public table, or one that cannot be trusted; many columns, any workload"
+    public_table = PublicTable.NOT_USED
 
     rounds: int | None = option(
         default=None,
-        doc="number T of equal rounds that the first noise is meant for; 16 a column if not given",
+        doc="number T of equal rounds that the first noise is meant for; 16 per column if not given",
     )
     alpha: float = option(default=0.9, doc="share of a round's budget that pays for measuring")
     size_limit: float = option(
@@ -88,28 +73,33 @@ class Aim:
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
         growing.measured(*(curator.measure(Counts(m), self.alpha * rho) for m in singles))
-        schedule = _Annealing(curator, rho, self.alpha)
+        # ρ/T per round at first: half the σ and twice the ε, so four times the ρ, whenever a round finds nothing.
+        schedule = Annealed(lambda: curator.remaining, rho, growth=4.0, alpha=self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
 
         def propose(share: Share) -> list[L1Score]:
-            spent = 1 - (curator.remaining - share.select - share.measure) / curator.rho
+            nonlocal model
+            used = 1 - (curator.remaining - share.rho) / curator.rho
+            model = growing.answers(growing.candidates(closure, used))
             sigma = noise_of(unit, share.measure)
-            model.clear()
-            model.update(growing.answers(growing.candidates(closure, spent)))
             return [
                 L1Score(m, ((1.0, x),), weight=weights[m], offset=-expected_noise(sigma, len(x)))
                 for m, x in model.items()
             ]
 
-        def locate(index: int) -> tuple[Marginal, None]:
-            return list(model)[index], None
+        def candidate(index: int) -> Counts:
+            return Counts(list(model)[index])
 
         def fit(measured: Measurement) -> None:
             growing.measured(measured)
             after = growing.model.answers([measured.marginal])[measured.marginal]
             moved = float(np.abs(after - model[measured.marginal]).sum())
-            schedule.heard(moved / expected_noise(measured.sigma, len(after)))
+            schedule.heard(moved / expected_noise(measured.sigma, len(after)) > 1)
 
-        select_measure_fit(curator, schedule, propose, locate, fit, progress)
+        select_measure_fit(curator, schedule, propose, candidate, fit, progress)
         leave_uniform(curator, singles, "Name them in the workload, or drop them")
         return growing.finish()
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """The more rows and budget, the more marginals stand out of the noise."""
+        return Outlay(1 + (8e-5 * sizes.rows + 1e-6 * sizes.cells) * sizes.more_to_find, 30.0)

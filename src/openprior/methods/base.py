@@ -1,14 +1,20 @@
-"""What a mechanism is: a frozen dataclass of options with one method, `run`.
+"""What a mechanism is: a frozen dataclass of options with one method, `run`, and a few facts about itself.
 
-`@register("name")` puts it on the list that `op.mechanisms()`, the command line, the docs table and the contract
-tests read. A mechanism sees the public rows, the workload and a curator: never a private row, count or sampler.
+`@register("name")` puts it on the list that `op.mechanisms()`, the command line, `plan`, the tables in the
+documentation and the contract tests read; nothing else has to be told of it. A mechanism sees the public rows, the
+workload and a curator: never a private row, a private count or a sampler.
 """
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
@@ -18,20 +24,23 @@ from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Total
 from openprior.questions.workload import Marginal, Workload
-from openprior.tables.encode import Table
+from openprior.schema.layout import Layout
+from openprior.tables.table import Table
 
 __all__ = [
     "Mechanism",
+    "Outlay",
     "Progress",
+    "PublicTable",
+    "Sizes",
     "check",
     "known_total",
     "leave_uniform",
     "mechanisms",
-    "need_public",
     "one_of",
     "option",
+    "pure_choices",
     "register",
-    "role_of_public",
 ]
 
 
@@ -41,13 +50,68 @@ class Progress(Protocol):
     def __call__(self, done: int, of: int, what: str) -> None: ...
 
 
-class Mechanism(Protocol):
-    """Options, and how to run with them."""
+class PublicTable(StrEnum):
+    """What a public table is to a mechanism."""
+
+    NEEDED = "needed"
+    USED_IF_GIVEN = "used if given"
+    NOT_USED = "not used"
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What the time and memory of a run depend on; all of it is public, or a guess."""
+
+    layout: Layout
+    workload: Workload
+    rows: int
+    public_rows: int
+    """0 if there is no public table."""
+    epsilon: float
+
+    @property
+    def columns(self) -> int:
+        """How many columns there are."""
+        return len(self.layout.domain)
+
+    @cached_property
+    def cells(self) -> int:
+        """Of the whole workload."""
+        return sum(self.layout.domain.size(m) for m in self.workload.marginals)
+
+    @cached_property
+    def closure(self) -> int:
+        """How many marginals the workload implies."""
+        return len(self.workload.closure())
+
+    @property
+    def more_to_find(self) -> float:
+        """Above ε = 1 there is more to find, so methods that go on while they find something take longer."""
+        return max(1.0, self.epsilon)
+
+
+@dataclass(frozen=True)
+class Outlay:
+    """What a run takes beside reading the tables; rough, for two cores of an ordinary machine."""
+
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """Options, facts, and how to run."""
 
     name: ClassVar[str]
+    """As on the command line; given by `register`."""
     good_for: ClassVar[str]
-    needs_public: ClassVar[bool]
+    """One phrase for the list of mechanisms."""
+    public_table: ClassVar[PublicTable]
+    """Whether it needs a public table."""
+    pure_options: ClassVar[Mapping[str, Any] | None] = None
+    """Options with which it can promise δ = 0; None if there are none."""
 
+    @abstractmethod
     def run(
         self,
         curator: Curator,
@@ -57,11 +121,43 @@ class Mechanism(Protocol):
         progress: Progress,
     ) -> Model:
         """Spend the curator's budget; return the model."""
-        ...
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it promises δ = 0 as it is set."""
+        return False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option as a certificate lists it; a mechanism among them is a mapping that has its name."""
+        values = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
+        return {
+            k: {"mechanism": v.name, **v.options} if isinstance(v, Mechanism) else v
+            for k, v in values.items()
+        }
+
+    def outlay(self, sizes: Sizes) -> Outlay | None:
+        """What a run would take, or None if it would be refused.
+
+        A guess for a mechanism that does not say: a hundred rounds, each a pass over the workload's cells and over the
+        public rows, with a few numbers per cell in memory.
+        """
+        return Outlay(1 + 1e-6 * (sizes.cells + sizes.public_rows), 50e-6 * sizes.cells)
+
+    def need_public(self, public: Table | None) -> Table:
+        """The public table, or an error that says it is needed and what does without."""
+        if public is None:
+            others = [n for n, m in mechanisms().items() if m.public_table is not PublicTable.NEEDED]
+            raise OptionError(
+                f"mechanism '{self.name}' needs a public table; give one, or use {', '.join(others)}"
+            )
+        return public
 
 
-_REGISTRY: dict[str, type[Any]] = {}
-M = TypeVar("M")
+# The list.
+
+_REGISTRY: dict[str, type[Mechanism]] = {}
+M = TypeVar("M", bound=Mechanism)
 
 
 def option(*, default: Any, doc: str) -> Any:
@@ -74,28 +170,53 @@ def register(name: str) -> Callable[[type[M]], type[M]]:
     """Decorator: make the class a frozen, keyword-only dataclass and put it on the list."""
 
     def decorate(cls: type[M]) -> type[M]:
-        made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-        made.name = name  # type: ignore[attr-defined]
-        _REGISTRY[name] = made
-        return made
+        if not issubclass(cls, Mechanism) or inspect.isabstract(cls):
+            raise TypeError(f"{cls.__qualname__} is no mechanism: it must be a Mechanism and have `run`")
+        missing = [fact for fact in ("good_for", "public_table") if fact not in dir(cls)]
+        if missing:
+            raise TypeError(f"mechanism '{name}' ({cls.__qualname__}) does not say {' and '.join(missing)}")
+        other = _REGISTRY.get(name)
+        if other is not None and _path(other) != _path(cls):
+            raise TypeError(
+                f"mechanism '{name}' exists twice, as {_path(other)} and as {_path(cls)}; rename one of them"
+            )
+        mechanism = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        mechanism.name = name
+        _REGISTRY[name] = mechanism
+        return mechanism
 
     return decorate
 
 
-def role_of_public(mechanism: type[Any]) -> str:
-    """What a public table is to a mechanism, in words."""
-    if mechanism.needs_public:
-        return "needed"
-    return "used if given" if getattr(mechanism, "uses_public", False) else "not used"
+def _path(cls: type[Any]) -> str:
+    """Where a class is defined: a module that is loaded again defines the same class again."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def mechanisms() -> dict[str, type[Any]]:
+def mechanisms() -> dict[str, type[Mechanism]]:
     """Every mechanism by name; each is a dataclass of options."""
     import openprior.methods as room
 
-    for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
-        importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+        importlib.import_module(module.name)
     return dict(sorted(_REGISTRY.items()))
+
+
+def pure_choices() -> str:
+    """The mechanisms that can promise δ = 0, with the options for it, in words.
+
+    >>> pure_choices()
+    'hierarchy with noise = laplace or ide with noise = laplace'
+    """
+    choices = []
+    for name, mechanism in mechanisms().items():
+        if mechanism.pure_options is not None:
+            options = ", ".join(f"{k} = {v}" for k, v in mechanism.pure_options.items())
+            choices.append(f"{name} with {options}" if options else name)
+    return " or ".join(choices)
+
+
+# What mechanisms say and do alike.
 
 
 def check(condition: bool, message: str) -> None:
@@ -109,17 +230,10 @@ def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     check(value in choices, f"{name} '{value}' must be one of {', '.join(choices)}")
 
 
-def need_public(public: Table | None, name: str) -> Table:
-    """The public table, or an error that says it is needed."""
-    if public is None:
-        raise OptionError(f"mechanism '{name}' needs a public table; give one, or use 'mwem'")
-    return public
-
-
 def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> None:
     """Say which columns nothing was measured of, if any, and what to do: they are uniform in every answer and row."""
-    seen = {a for m in known for a in m}
-    left_out = [a for a in curator.domain if a not in seen]
+    measured = {a for m in known for a in m}
+    left_out = [a for a in curator.domain if a not in measured]
     if left_out:
         said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
         curator.remark(said)

@@ -10,14 +10,26 @@ with Laplace noise and δ = 0 their ε add up to the run's. Everything after is 
 """
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
-from openprior.methods.base import Progress, check, need_public, one_of, option, register
-from openprior.methods.shared.strategy import Dependence, cliques, expected_best, variances
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    one_of,
+    option,
+    register,
+)
+from openprior.methods.shared.dependence import Dependence
+from openprior.methods.shared.strategy import cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
 from openprior.models.support import SupportModel
@@ -26,7 +38,7 @@ from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, QueryAnswers, Total
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Marginal, Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Ide"]
 
@@ -39,12 +51,12 @@ _TOTAL = 0.1
 
 
 @register("ide")
-class Ide:
+class Ide(Mechanism):
     """A public prior, bent to noisy answers with the least relative entropy."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "a good public table and a few marginals or any 0/1 queries; pure ε-DP"
-    needs_public: ClassVar[bool] = True
+    good_for = "a good public table and a few marginals or any 0/1 queries; pure ε-DP"
+    public_table = PublicTable.NEEDED
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
 
     choose: str = option(
         default="published",
@@ -58,7 +70,7 @@ class Ide:
         default="auto", doc="auto | public | domain: where there may be mass; auto: the domain if it is small"
     )
     updates: int | None = option(
-        default=None, doc="updates a marginal, 2 as published; to convergence if not given"
+        default=None, doc="updates per marginal, 2 as published; to convergence if not given"
     )
 
     def __post_init__(self) -> None:
@@ -74,7 +86,7 @@ class Ide:
 
     @property
     def is_pure(self) -> bool:
-        """Whether δ = 0 can be promised."""
+        """Laplace noise alone is pure."""
         return self.noise == "laplace"
 
     def run(
@@ -86,7 +98,7 @@ class Ide:
         progress: Progress,
     ) -> Model:
         """Choose, measure, bend."""
-        table = need_public(public, "ide")
+        table = self.need_public(public)
         asked = [Queries.parse(text, curator.domain) for text in self.queries]
         points, prior = self._support(table)
         chosen = self._choose(curator, table, workload, len(asked), rng)
@@ -99,17 +111,21 @@ class Ide:
             total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
         partials = []
         for i, m in enumerate(chosen):
-            found = curator.measure(Counts(m), shares[i], noise=self.noise)
-            partials.append(Partial(cell_numbers(points, m), found.values / total, covers=True))
+            measured = curator.measure(Counts(m), shares[i], noise=self.noise)
+            partials.append(Partial(cell_numbers(points, m), measured.values / total, covers=True))
             progress(i + 1, len(each), "measuring")
         for i, queries in enumerate(asked, start=len(chosen)):
-            found = curator.measure(QueryAnswers.of(queries), shares[i], noise=self.noise)
-            partials += _partials(queries, found, points, total)
+            measured = curator.measure(QueryAnswers.of(queries), shares[i], noise=self.noise)
+            partials += _partials(queries, measured, points, total)
             progress(i + 1, len(each), "measuring")
         updates = None if self.updates is None else self.updates * len(partials)
         weights, report = ide(prior, partials, rng, updates=updates)
         curator.remark(_words(report))
         return SupportModel(points, weights, total)
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """A few marginals, bent on the public rows."""
+        return Outlay(1 + 5e-6 * sizes.public_rows, 10.0)
 
     def _support(self, table: Table) -> tuple[Table, Floats]:
         """The points that may have mass, and the prior's share of each."""
@@ -137,10 +153,10 @@ class Ide:
         if self.choose == "published":
             return cliques(known)
         free = curator.remaining / (1 + others) ** (2 if curator.is_pure else 1)
-        return expected_best(known, workload, variances(curator, free, self.noise))
+        return expected_best(known, workload, variances(curator.unit, free, self.noise, pure=curator.is_pure))
 
 
-def _partials(queries: Queries, found: Measurement, points: Table, total: float) -> list[Partial]:
+def _partials(queries: Queries, measured: Measurement, points: Table, total: float) -> list[Partial]:
     """Queries as partial workloads of disjoint ones."""
     cells = cell_numbers(points, queries.marginal)
     partials = []
@@ -148,7 +164,8 @@ def _partials(queries: Queries, found: Measurement, points: Table, total: float)
         labels = np.full(queries.members.shape[1], -1, np.int32)
         for i, q in enumerate(group):
             labels[queries.members[q]] = i
-        partials.append(Partial(labels[cells], found.values[group] / total, covers=bool((labels >= 0).all())))
+        shares = measured.values[group] / total
+        partials.append(Partial(labels[cells], shares, covers=bool((labels >= 0).all())))
     return partials
 
 

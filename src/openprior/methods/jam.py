@@ -5,39 +5,42 @@ candidates of one selection, scored by how much the model's error is expected to
 measuring budget back to the rounds to come.
 """
 
-from typing import ClassVar
-
 import numpy as np
 
 from openprior.counting.local import count_table
 from openprior.methods.base import (
+    Mechanism,
+    Outlay,
     Progress,
+    PublicTable,
+    Sizes,
     check,
     known_total,
     leave_uniform,
-    need_public,
     option,
     register,
 )
 from openprior.methods.shared.growing import GrowingModel, check_size, expected_noise, noise_of, within_reach
+from openprior.methods.shared.loop import Candidate, select_measure_fit
+from openprior.methods.shared.schedule import Share, even_rest
 from openprior.models.base import Model
 from openprior.models.graphical.estimation import Observation
 from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["JamPgm"]
 
 
 @register("jam-pgm")
-class JamPgm:
+class JamPgm(Mechanism):
     """Joint selection of private and public marginals for a graphical model."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "a public table that is right about some columns and wrong about others"
-    needs_public: ClassVar[bool] = True
+    good_for = "a public table that is right about some columns and wrong about others"
+    public_table = PublicTable.NEEDED
 
     rounds: int = option(default=30, doc="number of rounds T")
     alpha: float = option(default=0.8, doc="share α of a round's budget that pays for measuring")
@@ -59,7 +62,7 @@ class JamPgm:
         progress: Progress,
     ) -> Model:
         """Algorithm 2."""
-        rows = need_public(public, "jam-pgm")
+        rows = self.need_public(public)
         domain, unit = curator.domain, curator.unit
         check_size(domain, self.size_limit)
         closure = within_reach(domain, workload.closure(), self.size_limit)
@@ -68,25 +71,42 @@ class JamPgm:
         total = known_total(curator)  # the first charge: everything that can be refused has been looked at
         growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
         proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
-        for t in range(self.rounds):
-            rho = curator.remaining / (self.rounds - t)
-            select, measure = (1 - self.alpha) * rho, self.alpha * rho
-            sigma = noise_of(unit, measure)
-            candidates = growing.candidates(closure, 1 - (curator.remaining - rho) / curator.rho)
-            model = growing.answers(candidates)
+        candidates: list[Candidate] = []
+        sigma = 0.0
+
+        def propose(share: Share) -> list[L1Score]:
+            nonlocal candidates, sigma
+            sigma = noise_of(unit, share.measure)
+            used = 1 - (curator.remaining - share.rho) / curator.rho
+            marginals = growing.candidates(closure, used)
+            model = growing.answers(marginals)
+            # A public answer is preferred where its error seems smaller than this noise: fit neither more closely.
+            candidates = [Counts(m) for m in marginals]
+            candidates += [Measurement.of(m, proxy[m], sigma) for m in marginals]
             # Score = model error − predicted error; the public one looks at the private table twice: sensitivity 4.
-            private = [
+            privately = [
                 L1Score(m, ((1.0, model[m]),), offset=-expected_noise(sigma, domain.size(m)))
-                for m in candidates
+                for m in marginals
             ]
-            publicly = [L1Score(m, ((1.0, model[m]), (-1.0, proxy[m]))) for m in candidates]
-            chosen = curator.select([*private, *publicly], select)
-            marginal = candidates[chosen % len(candidates)]
-            by_private = chosen < len(candidates)
-            values = curator.measure(Counts(marginal), measure).values if by_private else proxy[marginal]
-            # A public answer was preferred because its error seemed smaller than this noise: fit neither more closely.
-            growing.observe(Observation(marginal, values, sigma=sigma))
-            progress(t + 1, self.rounds, "rounds")
+            publicly = [L1Score(m, ((1.0, model[m]), (-1.0, proxy[m]))) for m in marginals]
+            return [*privately, *publicly]
+
+        def fit(answer: Measurement) -> None:
+            growing.observe(Observation(answer.marginal, answer.values, sigma=sigma))
+
+        select_measure_fit(
+            curator,
+            even_rest(curator, self.rounds, self.alpha),
+            propose,
+            lambda index: candidates[index],
+            fit,
+            progress,
+        )
         chosen_at_all = [seen.marginal for seen in growing.observations]
         leave_uniform(curator, chosen_at_all, "Name them in the workload, raise rounds, or drop them")
         return growing.finish()
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """Cliques grow up to the size limit."""
+        seconds = 4 + 4e-5 * min(sizes.rows, 100_000) + 2e-5 * sizes.cells * sizes.more_to_find**0.5
+        return Outlay(seconds, min(100 + 2e-4 * sizes.cells, 800))

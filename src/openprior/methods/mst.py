@@ -5,29 +5,27 @@ the exponential mechanism, by how far a pair is from the model of the one-way ma
 """
 
 import itertools
-from typing import ClassVar
 
 import numpy as np
 
-from openprior.methods.base import Progress, check, option, register
+from openprior.methods.base import Mechanism, Outlay, Progress, PublicTable, Sizes, check, option, register
 from openprior.methods.shared.growing import GrowingModel, within_reach
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Mst"]
 
 
 @register("mst")
-class Mst:
+class Mst(Mechanism):
     """A tree of the most dependent pairs of columns."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "many columns and little budget, without a public table; pairs matter most"
-    needs_public: ClassVar[bool] = False
+    good_for = "many columns and little budget, without a public table; pairs matter most"
+    public_table = PublicTable.NOT_USED
 
     size_limit: float = option(
         default=80.0, doc="largest table of a pair, in megabytes; larger pairs are left out"
@@ -68,6 +66,10 @@ class Mst:
         progress(3, 3, "steps")
         return growing.finish()
 
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """Few pairs, whatever the workload."""
+        return Outlay(1 + 3e-6 * sizes.rows, 30.0)
+
     @staticmethod
     def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
         each = rho / len(marginals)
@@ -81,10 +83,10 @@ def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:
     2
     """
     home = {a: a for a in attributes}
-    found = 0
+    edges = 0
     for a, b in pairs:
         if home[a] != home[b]:
-            found += 1
+            edges += 1
             old, new = home[b], home[a]
             home = {k: new if v == old else v for k, v in home.items()}
-    return found
+    return edges

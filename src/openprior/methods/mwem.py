@@ -1,18 +1,29 @@
 """MWEM (Hardt, Ligett & McSherry 2012): the same rounds over the full domain, and no public data.
 
 The domain is enumerated when it fits; a workload that falls into disjoint groups of attributes is learnt in factored
-form, one distribution a group, and so are groups that the user names (queries across groups are then answered
+form, one distribution per group, and so are groups that the user names (queries across groups are then answered
 as if the groups were independent).
 """
 
 import math
 from collections.abc import Iterable
-from typing import ClassVar
 
 import numpy as np
 
 from openprior.errors import MarginalTooLarge
-from openprior.methods.base import Progress, check, known_total, leave_uniform, one_of, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    known_total,
+    leave_uniform,
+    one_of,
+    option,
+    register,
+)
 from openprior.methods.shared.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds, spread
 from openprior.models.base import Model
 from openprior.models.product import ProductModel
@@ -20,20 +31,17 @@ from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Marginal, Workload, canonical, closure
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table, dtype_for
+from openprior.tables.table import Table, dtype_for
 
 __all__ = ["Mwem"]
 
 
 @register("mwem")
-class Mwem:
+class Mwem(Mechanism):
     """Multiplicative weights from the uniform distribution on the whole domain."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = (
-        "small domains (up to millions of cells) or small groups of columns learnt apart; needs no public table"
-    )
-    needs_public: ClassVar[bool] = False
+    good_for = "small domains (up to millions of cells) or small groups of columns learnt apart; needs no public table"
+    public_table = PublicTable.NOT_USED
 
     rounds: int | None = option(
         default=None,
@@ -83,6 +91,16 @@ class Mwem:
         leave_uniform(curator, groups, "Name them in the workload or in a group, or drop them")
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
+
+    def outlay(self, sizes: Sizes) -> Outlay | None:
+        """Every round looks at all enumerated cells; more rounds find something where ε is large."""
+        sizes_of_groups = [
+            sizes.layout.domain.size(g) for g in self._groups(sizes.layout.domain, sizes.workload)
+        ]
+        if max(sizes_of_groups) > self.max_cells:
+            return None
+        cells = sum(sizes_of_groups)
+        return Outlay(1 + 4e-6 * cells * sizes.more_to_find, 1e-4 * cells)
 
     def _groups(self, domain: Domain, workload: Workload) -> list[Marginal]:
         if self.groups:

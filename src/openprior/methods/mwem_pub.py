@@ -6,29 +6,38 @@ without the ½. Under this package's tighter accounting it costs less than (ε, 
 """
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
-from openprior.methods.base import Progress, check, known_total, need_public, one_of, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    known_total,
+    one_of,
+    option,
+    register,
+)
 from openprior.methods.shared.multiplicative import OUTPUTS, Rounds, run_rounds
 from openprior.methods.shared.schedule import Even
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["MwemPub", "per_round_epsilon"]
 
 
 @register("mwem-pub")
-class MwemPub:
+class MwemPub(Mechanism):
     """PMW^Pub's predecessor, with the accounting and the noise of its paper."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "comparison with the published curves; pmw-pub gets more out of the same budget"
-    needs_public: ClassVar[bool] = True
+    good_for = "comparison with the published curves; pmw-pub gets more out of the same budget"
+    public_table = PublicTable.NEEDED
 
     rounds: int = option(default=20, doc="number of rounds T")
     output: str = option(default="last", doc="last | average of all iterates")
@@ -48,7 +57,7 @@ class MwemPub:
         progress: Progress,
     ) -> Model:
         """Algorithm 1."""
-        support, frequencies = need_public(public, "mwem-pub").unique()
+        support, frequencies = self.need_public(public).unique()
         epsilon = per_round_epsilon(curator.epsilon, curator.delta, self.rounds) / 2
         select, measure = epsilon**2 / 8, epsilon**2 / 2
         schedule = Even(self.rounds * (select + measure), self.rounds, select / (select + measure))
@@ -58,6 +67,10 @@ class MwemPub:
         how = Rounds(1.0, False, self.output, "exponential", "laplace", "all")
         (learnt,) = run_rounds(curator, [weights], total, schedule, how, rng, progress)
         return SupportModel(support, learnt, total)
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """A pass over all cells per round."""
+        return Outlay(1 + 4e-7 * sizes.cells + 1e-6 * sizes.public_rows, 50e-6 * sizes.cells)
 
 
 def per_round_epsilon(epsilon: float, delta: float, rounds: int) -> float:

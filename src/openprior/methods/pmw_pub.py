@@ -4,11 +4,20 @@ A distribution A on the unique public rows starts at the public frequencies. Wit
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
 """
 
-from typing import ClassVar
-
 import numpy as np
 
-from openprior.methods.base import Progress, check, known_total, need_public, one_of, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    known_total,
+    one_of,
+    option,
+    register,
+)
 from openprior.methods.shared.guard import keep_better
 from openprior.methods.shared.multiplicative import (
     CANDIDATES,
@@ -23,7 +32,7 @@ from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["PmwPub"]
 
@@ -35,14 +44,11 @@ _VERDICTS = (
 
 
 @register("pmw-pub")
-class PmwPub:
+class PmwPub(Mechanism):
     """Reweight the public rows until the worst answers are right."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = (
-        "a large public table whose rows resemble the private ones; the largest error matters"
-    )
-    needs_public: ClassVar[bool] = True
+    good_for = "a large public table whose rows resemble the private ones; the largest error matters"
+    public_table = PublicTable.NEEDED
 
     rounds: int | None = option(
         default=None,
@@ -57,11 +63,9 @@ class PmwPub:
     )
     replay: bool = option(default=True, doc="apply earlier measurements again while they are still wrong")
     start: str = option(default="public", doc="public | uniform: where the weights on the public rows start")
-
     candidates: str = option(
         default="reachable", doc="reachable | all queries; the weights cannot move the others"
     )
-
     guard: float = option(
         default=0.05, doc="share of the budget for a last check that learning helped; 0 as published"
     )
@@ -84,7 +88,7 @@ class PmwPub:
         progress: Progress,
     ) -> Model:
         """Algorithm 1, and the guard."""
-        support, frequencies = need_public(public, "pmw-pub").unique()
+        support, frequencies = self.need_public(public).unique()
         total = known_total(curator)
         kept = self.guard * curator.remaining
         start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
@@ -100,3 +104,8 @@ class PmwPub:
         chosen = keep_better(curator, answers, workload, curator.remaining)
         curator.remark(_VERDICTS[chosen])
         return candidates[chosen]
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """A pass over all cells and over the public rows that move, per round."""
+        rounds = (3e-7 * sizes.cells + 2e-5 * sizes.public_rows) * sizes.more_to_find**0.5
+        return Outlay(1 + rounds, 50e-6 * sizes.cells)

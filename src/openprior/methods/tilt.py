@@ -1,10 +1,10 @@
 """Tilt: start from everything public, and let private evidence overrule it, each marginal by what it shows.
 
-1. The public table becomes a prior (models/prior.py); that costs nothing. 2. Every one-way marginal is measured with a
-few per cent of the budget, and one private choice by the workload's error decides whether to go on from the public
-prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
-(models/tilted.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior or a
-small budget makes few rounds and a bad prior many.
+1. The public table becomes a prior (models/tilted/prior.py); that costs nothing. 2. Every one-way marginal is measured
+with a few per cent of the budget, and one private choice by the workload's error decides whether to go on from the
+public prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
+(models/tilted/tilting.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior
+or a small budget makes few rounds and a bad prior many.
 
 Privacy: the private table is read by `curator.measure` and `curator.select` alone, which charge for it. The prior, the
 trust λ in it, the number of particles and of rounds, what a round spends and when to stop are functions of public rows
@@ -13,14 +13,26 @@ and of outcomes already paid for: post-processing, and fully adaptive compositio
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.methods.base import Progress, check, known_total, leave_uniform, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    known_total,
+    leave_uniform,
+    option,
+    register,
+)
 from openprior.methods.shared.growing import noise_of
 from openprior.methods.shared.guard import keep_better
+from openprior.methods.shared.loop import select_measure_fit
+from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
 from openprior.models.tilted.tilting import Tilting
@@ -30,7 +42,7 @@ from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Tilt"]
 
@@ -40,18 +52,18 @@ _SINGLES, _SINGLES_ALONE = 0.03, 0.1
 """Share of the budget for one-way marginals at the start, with and without a public table."""
 _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
+_SURPRISING = 2.0
+"""Standard deviations of the noise above which a measurement found something."""
 _FEW_PARTICLES, _MOST_PARTICLES = 60_000, 400_000
 """Between rounds; more when the noise becomes small."""
 
 
 @register("tilt")
-class Tilt:
+class Tilt(Mechanism):
     """A public prior, tilted by private measurements."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "nearly everything: any public table, good, biased, wrong or none"
-    needs_public: ClassVar[bool] = False
-    uses_public: ClassVar[bool] = True
+    good_for = "nearly everything: any public table, good, biased, wrong or none"
+    public_table = PublicTable.USED_IF_GIVEN
 
     rounds: int = option(
         default=48, doc="equal rounds that the first share is meant for; fewer are made if little is found"
@@ -63,7 +75,7 @@ class Tilt:
     )
     particles: int | None = option(
         default=None,
-        doc="particles of the finished model; 16 a row, but 100,000 to 300,000, if not given",
+        doc="particles of the finished model; 16 per row, but 100,000 to 300,000, if not given",
     )
 
     def __post_init__(self) -> None:
@@ -116,6 +128,12 @@ class Tilt:
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
         return tilting.finish(workload.marginals, particles)
 
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """Networks for every pair of columns of the prior; then particles, as many as there are rows or so."""
+        prior = 2e-6 * sizes.columns**2 * min(sizes.public_rows, 20_000)
+        rounds = (10 * (sizes.rows / 20_000) ** 0.6 + 0.01 * sizes.closure) * sizes.more_to_find**0.5
+        return Outlay(5 + prior + rounds, 150.0)
+
     def _screened(
         self, curator: Curator, tilting: Tilting, without: Callable[[], Tilting], workload: Workload
     ) -> Tilting:
@@ -144,30 +162,39 @@ class Tilt:
         progress: Progress,
     ) -> None:
         weights = workload.overlaps(closure)
-        rho = curator.remaining / self.rounds
-        last = False
-        while not last:
-            last = curator.remaining < 2 * rho * (1 - 1e-9)
-            rho = curator.remaining if last else rho
-            sigma = noise_of(curator.unit, self.alpha * rho)
+        schedule = Annealed(
+            lambda: curator.remaining,
+            curator.remaining / self.rounds,
+            growth=2.0,
+            alpha=self.alpha,
+            last_takes_rest=True,
+        )
+        model: dict[Marginal, NDArray[np.float64]] = {}
+
+        def propose(share: Share) -> list[L1Score]:
+            nonlocal model
+            sigma = noise_of(curator.unit, share.measure)
             self._enough_particles(tilting, sigma)
             model = tilting.answers(closure)
-            scores = [
+            return [
                 L1Score(m, ((1.0, x),), weight=weights[m], offset=-_left_after(x, sigma, tilting))
                 for m, x in model.items()
             ]
-            chosen = closure[curator.select(scores, (1 - self.alpha) * rho)]
-            measured = curator.measure(Counts(chosen), curator.remaining if last else self.alpha * rho)
+
+        def candidate(index: int) -> Counts:
+            return Counts(closure[index])
+
+        def fit(measured: Measurement) -> None:
             _take_in(tilting, [measured])
-            if _surprise(measured, model[chosen]) < 2:
-                rho *= 2
-            progress(round(100 * (1 - curator.remaining / curator.rho)), 100, "budget spent")
+            schedule.heard(_surprise(measured, model[measured.marginal]) >= _SURPRISING)
+
+        select_measure_fit(curator, schedule, propose, candidate, fit, progress)
 
     def _enough_particles(self, tilting: Tilting, sigma: float) -> None:
         """A particle must weigh less than the noise, and there must be several for every cell that asks for some."""
-        wanted = int(min(max(8 * tilting.total / sigma, 4 * tilting.demands), _MOST_PARTICLES))
-        if wanted > 1.5 * len(tilting.particles):
-            tilting.renew(wanted)
+        enough = int(min(max(8 * tilting.total / sigma, 4 * tilting.demands), _MOST_PARTICLES))
+        if enough > 1.5 * len(tilting.particles):
+            tilting.renew(enough)
             tilting.fit()
 
 

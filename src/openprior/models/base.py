@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from openprior.errors import ReleaseError
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Model", "load_model", "read_arrays", "register_model", "round_to_counts", "write_arrays"]
 

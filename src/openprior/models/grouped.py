@@ -19,7 +19,7 @@ from openprior.models.base import Model, register_model, round_to_counts, write_
 from openprior.models.rows import choose_rows
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Group", "GroupedModel"]
 

@@ -12,7 +12,7 @@ from openprior.counting.cells import Cells
 from openprior.models.base import Model, load_model, register_model, round_to_counts, write_arrays
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table, dtype_for
+from openprior.tables.table import Table, dtype_for
 
 __all__ = ["ProductModel"]
 

@@ -23,7 +23,7 @@ from openprior.counting.local import RowCounter
 from openprior.models.base import round_to_counts
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["choose_rows"]
 

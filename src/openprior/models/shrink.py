@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from openprior.counting.cells import cell_numbers
 from openprior.models.tilted.raking import most_likely, rake, stiffness, trust_evidence
 from openprior.questions.workload import Marginal
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Measured", "pooled_trust", "shrink"]
 

@@ -16,7 +16,7 @@ from openprior.counting.local import RowCounter
 from openprior.models.base import Model, register_model, round_to_counts, write_arrays
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["MultiplicativeWeights", "SupportModel"]
 

@@ -5,7 +5,6 @@ synthetic rows, answers, the model and a certificate. Nothing is half-written: a
 not at all. Reopening it needs no private data.
 """
 
-import dataclasses
 import hashlib
 import json
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, SourceError
-from openprior.methods.base import Mechanism, Progress
+from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
@@ -133,12 +132,12 @@ def release(
     if format not in ("parquet", "csv"):
         raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
     chosen: Mechanism = mechanism or Tilt()
-    if not hasattr(chosen, "run") or isinstance(chosen, type):
+    if not isinstance(chosen, Mechanism):
         raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.Tilt()")
-    if delta == 0 and not getattr(chosen, "is_pure", False):
+    if delta == 0 and not chosen.is_pure:
         raise OptionError(
-            f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use 'ide' or "
-            "'hierarchy' with noise = laplace, or a delta well below 1/n"
+            f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
+            f"{pure_choices()}, or a delta well below 1/n"
         )
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
@@ -149,7 +148,7 @@ def release(
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-    purpose = Purpose(chosen.name, _options(chosen), {"workload": _digest(work)})
+    purpose = Purpose(chosen.name, chosen.options, {"workload": _digest(work)})
     with open_session(
         private,
         schema,
@@ -210,9 +209,9 @@ def _workload(workload: Any, schema: Schema) -> Workload:
     return work
 
 
-def _check_public(mechanism: Any, public: Table | None) -> None:
-    if mechanism.needs_public and public is None:
-        raise OptionError(f"mechanism '{mechanism.name}' needs a public table; give one, or use 'mwem'")
+def _check_public(mechanism: Mechanism, public: Table | None) -> None:
+    if mechanism.public_table is PublicTable.NEEDED:
+        mechanism.need_public(public)
     if public is not None and public.n < 2:
         raise OptionError("the public table has only one row; a prior needs at least two")
 
@@ -231,10 +230,6 @@ def _check_rows(n: int, delta: float) -> None:
             OpenPriorWarning,
             stacklevel=3,
         )
-
-
-def _options(mechanism: Any) -> dict[str, Any]:
-    return dataclasses.asdict(mechanism)
 
 
 def _digest(work: Workload) -> str:

@@ -14,6 +14,7 @@ from dp_accounting.rdp import RdpAccountant
 
 import openprior as op
 from openprior.errors import OptionError, ReleaseError
+from openprior.methods.base import PublicTable
 from openprior.privacy.calibrate import (
     delta_from_rho,
     epsilon_from_rho,
@@ -128,7 +129,7 @@ def released(name: str, options: Mapping[str, Any], relation: str, epsilon: floa
     mechanism = op.mechanisms()[name](**options)
     return op.release(
         PRIVATE,
-        PUBLIC if mechanism.needs_public else None,
+        PUBLIC if mechanism.public_table is PublicTable.NEEDED else None,
         schema=op.Schema.from_sizes(SIZES),
         workload=op.all_marginals(2),
         epsilon=epsilon,

@@ -13,6 +13,7 @@ from openprior.counting.cells import MAX_CELLS
 from openprior.errors import OptionError, WorkloadError
 from openprior.guidance.bounds import expected_noise, pmw_pub_error_bound, pmw_pub_rounds, public_sample_size
 from openprior.guidance.plan import Plan, plan
+from openprior.methods.base import PublicTable
 from openprior.privacy.calibrate import rho_from_epsilon_delta
 from openprior.schema.base import Schema
 
@@ -54,8 +55,8 @@ def test_laplace_noise_where_delta_is_zero_by_hand() -> None:
     assert a_b.every.rows == pytest.approx(math.sqrt(2) * scale)
     assert a_b.every.l1 == pytest.approx(6 * scale / 1000)
     assert a_b.every.largest == pytest.approx(scale * sum(1 / i for i in range(1, 7)) / 1000)
-    assert [c.mechanism for c in pairs(delta=0.0, public_rows=100).costs] == ["ide"]
-    assert "ide or hierarchy" in " ".join(made.advice)
+    assert [c.mechanism for c in pairs(delta=0.0, public_rows=100).costs] == ["hierarchy", "ide"]
+    assert "hierarchy with noise = laplace or ide with noise = laplace" in " ".join(made.advice)
 
 
 def test_noise_grows_with_the_rows_of_a_person_and_depends_on_the_relation() -> None:
@@ -169,13 +170,21 @@ def test_as_json_and_as_tables() -> None:
 
 def test_costs_are_of_known_mechanisms_and_grow() -> None:
     small, large = pairs(public_rows=1000), pairs(n=1_000_000, public_rows=1_000_000)
-    assert {c.mechanism for c in small.costs} <= set(op.mechanisms())
-    without = {c.mechanism for c in small.costs if not op.mechanisms()[c.mechanism].needs_public}
+    assert {c.mechanism for c in small.costs} == set(op.mechanisms())
+    without = {n for n, m in op.mechanisms().items() if m.public_table is not PublicTable.NEEDED}
     assert {c.mechanism for c in pairs().costs} == without
     for less, more in zip(small.costs, large.costs, strict=True):
         assert less.mechanism == more.mechanism
         assert less.seconds < more.seconds
         assert less.megabytes < more.megabytes
+
+
+def test_what_would_be_refused_is_not_in_the_plan() -> None:
+    wide = Schema.from_sizes({f"c{i}": 30 for i in range(6)})
+    made = plan(wide, n=1000, workload=op.all_marginals(2), **BUDGET)
+    assert "mwem" not in {c.mechanism for c in made.costs}
+    apart = plan(wide, n=1000, workload=[("c0", "c1"), ("c2", "c3")], **BUDGET)
+    assert "mwem" in {c.mechanism for c in apart.costs}
 
 
 def test_the_largest_error_is_interpolated_closely_among_many_sizes() -> None:

@@ -123,7 +123,7 @@ def test_what_is_not_pure_is_refused_before_anything_is_reserved(mechanism: obje
 def test_options_on_the_command_line() -> None:
     made = arguments.mechanism("ide", ["queries=prefixes(age); where(age=0-4, sex=1)", "noise=laplace"])
     assert made.queries == ("prefixes(age)", "where(age=0-4, sex=1)")
-    grouped = arguments.mechanism("hierarchy", ["levels=STATE;PUMA,YEAR", "split=1,4", "updater=ide"])
+    grouped = arguments.mechanism("hierarchy", ["levels=STATE;PUMA,YEAR", "split=1,4", "update=ide"])
     assert grouped.levels == (("STATE",), ("PUMA", "YEAR"))
     assert grouped.split == (1.0, 4.0)
     with pytest.raises(OptionError, match="numbers"):

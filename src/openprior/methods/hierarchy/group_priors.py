@@ -7,19 +7,18 @@ same public rows share one prior. All of it is public, so it costs nothing and m
 """
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.engine import Executor
+from openprior.methods.hierarchy.tree import Tree
 from openprior.models.tilted.prior import smooth_draws
-from openprior.privacy.curator import Curator
 from openprior.questions.workload import Marginal
-from openprior.tables.encode import Table
-from openprior.tables.table import join
+from openprior.tables.table import Table, join
 
-__all__ = ["GroupPrior", "codes_at", "group_priors"]
+__all__ = ["GroupPrior", "group_priors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,73 +47,50 @@ class _Task:
     seed: np.random.SeedSequence
 
 
-def codes_at(curator: Curator, keys: Marginal, codes: dict[str, Ints]) -> tuple[Ints, int]:
-    """The number of the combination of keys (columns or levels) that column codes belong to, and how many there are."""
-    number = np.zeros(len(next(iter(codes.values()))), np.int64)
-    size = 1
-    for key in keys:
-        level = curator.layout.levels.get(key)
-        own = codes[key] if level is None else level.codes[codes[level.column]]
-        number = number * curator.layout.full_domain[key] + own
-        size *= curator.layout.full_domain[key]
-    return number, size
-
-
 def group_priors(
-    curator: Curator,
-    levels: Sequence[Marginal],
-    leaves: Sequence[tuple[int, ...]],
-    public: Table,
-    attributes: Sequence[str],
-    rng: np.random.Generator,
-    *,
-    own: bool,
+    tree: Tree, public: Table, executor: Executor, rng: np.random.Generator, *, own: bool
 ) -> list[GroupPrior]:
-    """A prior for every group of the last level."""
-    keys = levels[-1]
-    table = Table(public.domain.project(attributes), tuple(public.column(a) for a in attributes))
-    wider = _wider(curator, levels) if own else [()]
-    row_codes = {a: public.column(a).astype(np.int64) for a in keys} or {"": np.zeros(public.n, np.int64)}
-    leaf_codes = {a: np.array([leaf[i] for leaf in leaves], np.int64) for i, a in enumerate(keys)}
-    leaf_codes = leaf_codes or {"": np.zeros(len(leaves), np.int64)}
-    places = [_Rows(codes_at(curator, w, row_codes)[0]) for w in wider]
-    wanted = [codes_at(curator, w, leaf_codes)[0] for w in wider]
-    mine = _Rows(codes_at(curator, keys, row_codes)[0])
-    at_home = codes_at(curator, keys, leaf_codes)[0]
+    """A prior for every leaf; from its own public rows where there are some, or, without `own`, from those of all."""
+    table = Table(public.domain.project(tree.attributes), tuple(public.column(a) for a in tree.attributes))
+    wider = _wider(tree) if own else [()]
+    row_codes = {a: public.column(a).astype(np.int64) for a in tree.keys}
+    leaf_codes = {a: np.array([leaf[i] for leaf in tree.leaves], np.int64) for i, a in enumerate(tree.keys)}
+    places = [_Rows(tree.number(keys, row_codes, public.n)) for keys in wider]
+    at = [tree.number(keys, leaf_codes, len(tree.leaves)) for keys in wider]
+    own_place = _Rows(tree.number(tree.keys, row_codes, public.n))
+    own_number = tree.number(tree.keys, leaf_codes, len(tree.leaves))
     tasks: dict[tuple[int, int], _Task] = {}
-    used = []
-    for i in range(len(leaves)):
-        found = next(w for w in range(len(wider)) if places[w].count(wanted[w][i]))
-        place = (found, int(wanted[found][i]))
-        used.append(place)
-        if place not in tasks:
-            rows = places[found].take(place[1], rng, _MOST)
+    sources = []
+    for i in range(len(tree.leaves)):
+        nearest = next(w for w in range(len(wider)) if places[w].count(at[w][i]))
+        source = (nearest, int(at[nearest][i]))
+        sources.append(source)
+        if source not in tasks:
+            rows = places[nearest].take(source[1], rng, _MOST)
             borrowed = None
-            if len(rows) < _FEW and found + 1 < len(wider):
+            if len(rows) < _FEW and nearest + 1 < len(wider):
                 above = next(
                     w
-                    for w in range(found + 1, len(wider))
-                    if places[w].count(wanted[w][i]) > len(rows) or w == len(wider) - 1
+                    for w in range(nearest + 1, len(wider))
+                    if places[w].count(at[w][i]) > len(rows) or w == len(wider) - 1
                 )
-                borrowed = table.take(places[above].take(int(wanted[above][i]), rng, 1000))
+                borrowed = table.take(places[above].take(int(at[above][i]), rng, 1000))
             seed = np.random.SeedSequence(int(rng.integers(1 << 63)))
-            tasks[place] = _Task(table.take(rows), borrowed, seed)
-    made = dict(zip(tasks, curator.executor.each(_prior, list(tasks.values())), strict=True))
-    return [GroupPrior(*made[place], public=mine.count(at_home[i])) for i, place in enumerate(used)]
+            tasks[source] = _Task(table.take(rows), borrowed, seed)
+    priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
+    return [
+        GroupPrior(*priors[source], public=own_place.count(own_number[i])) for i, source in enumerate(sources)
+    ]
 
 
-def _wider(curator: Curator, levels: Sequence[Marginal]) -> list[Marginal]:
+def _wider(tree: Tree) -> list[Marginal]:
     """Where to look for a group's public rows: all its keys, fewer of them as long as the level above is decided by
     these, the levels above, then any of its keys, at last everywhere."""
-    keys = levels[-1]
-    bases = {
-        curator.layout.levels[a].column if a in curator.layout.levels else a
-        for level in levels[:-1]
-        for a in level
-    }
+    keys = tree.keys
+    columns = {tree.column_of(key) for level in tree.levels[:-1] for key in level}
     fewer = [c for k in range(len(keys), 0, -1) for c in itertools.combinations(keys, k)]
-    first = [c for c in fewer if bases and bases <= set(c)]
-    return list(dict.fromkeys([keys, *first, *(m for m in levels[-2::-1] if m), *fewer, ()]))
+    first = [c for c in fewer if columns and columns <= set(c)]
+    return list(dict.fromkeys([keys, *first, *(m for m in tree.levels[-2::-1] if m), *fewer, ()]))
 
 
 def _prior(task: _Task) -> tuple[Table, Floats]:

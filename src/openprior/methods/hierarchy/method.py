@@ -13,58 +13,63 @@ any path from the coarsest level to a group the sum is at most the budget. The r
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from openprior.counting.cells import cell_numbers
-from openprior.methods.base import Progress, check, mechanisms, need_public, one_of, option, register
-from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
-from openprior.methods.hierarchy.totals import refined, whole
-from openprior.methods.hierarchy.tree import Tree, by_group
-from openprior.methods.shared.strategy import Dependence, cliques, expected_best, roots, variances, within
-from openprior.models.base import Model, round_to_counts
-from openprior.models.grouped import Group, GroupedModel
-from openprior.models.relative_entropy import Partial, ide
-from openprior.models.shrink import Measured, pooled_trust, shrink
+from openprior.errors import OptionError
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    Progress,
+    PublicTable,
+    Sizes,
+    check,
+    one_of,
+    option,
+    register,
+)
+from openprior.methods.hierarchy.descent import Descent
+from openprior.methods.hierarchy.group_priors import group_priors
+from openprior.methods.hierarchy.groups import Groups
+from openprior.methods.hierarchy.tree import Tree
+from openprior.methods.shared.strategy import within
+from openprior.models.base import Model
 from openprior.privacy.curator import Curator
-from openprior.privacy.statistics import Counts, Total
-from openprior.questions.workload import Marginal, Workload, canonical
-from openprior.tables.encode import Table
+from openprior.questions.workload import Workload
+from openprior.tables.table import Table
 
 __all__ = ["Hierarchy"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-_JUDGED = 24
-"""Groups of a level, those with the most public rows, that marginals are chosen by."""
 _LEAF = 0.9
 """The finest level's share of the budget; the levels above share the rest."""
 
 
 @register("hierarchy")
-class Hierarchy:
+class Hierarchy(Mechanism):
     """Groups in levels, each bent from the level above to its own measurements."""
 
-    name: ClassVar[str]
-    good_for: ClassVar[str] = "many groups at once, such as areas × years, with public rows of earlier years"
-    needs_public: ClassVar[bool] = True
+    good_for = "many groups at once, such as areas × years, with public rows of earlier years"
+    public_table = PublicTable.NEEDED
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
 
     levels: tuple[tuple[str, ...], ...] = option(
         default=(),
         doc="keys of each level, coarsest first, e.g. STATE;PUMA,YEAR; the schema's hierarchy if not given",
     )
-    updater: str = option(
-        default="tilt", doc="tilt | ide, or the name of another mechanism to run inside every group"
+    update: str = option(
+        default="shrink",
+        doc="shrink: bend groups as far as the noise allows | ide: to meet the noisy answers",
+    )
+    inner: Mechanism | None = option(
+        default=None,
+        doc="another mechanism for the finest level, run inside every group, e.g. mst or jam-pgm:rounds=10",
     )
     choose: str = option(default="expected", doc="expected | published: how marginals are chosen")
     split: tuple[float, ...] = option(
         default=(),
-        doc="a level's share of the budget each, or one number for equal shares; most for the finest if not given",
+        doc="each level's share of the budget, or one number for equal shares; most for the finest if not given",
     )
     totals: float = option(default=0.05, doc="share of a level's budget that counts its groups' rows")
     own: bool = option(
@@ -72,16 +77,21 @@ class Hierarchy:
     )
     noise: str = option(default="gaussian", doc="gaussian | laplace")
     updates: int | None = option(
-        default=None, doc="updates a marginal of ide, 2 as published; to convergence if not given"
+        default=None, doc="updates per marginal of ide, 2 as published; to convergence if not given"
     )
 
     def __post_init__(self) -> None:
         levels = tuple((level,) if isinstance(level, str) else tuple(level) for level in self.levels)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "split", tuple(float(s) for s in self.split))
+        one_of("update", self.update, ("shrink", "ide"))
         check(
-            self.updater in ("tilt", "ide") or (self.updater in mechanisms() and self.updater != self.name),
-            f"updater '{self.updater}' must be one of tilt, ide or another mechanism",
+            self.inner is None or isinstance(self.inner, Mechanism),
+            f"inner ({self.inner!r}) must be a mechanism; give an instance such as openprior.Mst()",
+        )
+        check(
+            not isinstance(self.inner, Hierarchy),
+            "a hierarchy cannot be inside a hierarchy; name all its levels in one",
         )
         one_of("choose", self.choose, ("expected", "published"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
@@ -94,7 +104,7 @@ class Hierarchy:
         """As the paper has it: pure ε-DP with δ = 0, a quarter of ε for each of two totals and two workloads."""
         return cls(
             levels=tuple(tuple(level) for level in levels),
-            updater="ide",
+            update="ide",
             choose="published",
             split=(1.0,),
             totals=0.5,
@@ -105,8 +115,8 @@ class Hierarchy:
 
     @property
     def is_pure(self) -> bool:
-        """Whether δ = 0 can be promised."""
-        return self.noise == "laplace" and self.updater in ("tilt", "ide")
+        """Laplace noise on all levels, and a mechanism inside that is pure itself."""
+        return self.noise == "laplace" and (self.inner is None or self.inner.is_pure)
 
     def run(
         self,
@@ -117,54 +127,24 @@ class Hierarchy:
         progress: Progress,
     ) -> Model:
         """Public work, then level after level."""
-        table = need_public(public, "hierarchy")
-        tree = Tree(curator, self.levels)
+        table = self.need_public(public)
+        tree = Tree(curator.layout, self.levels)
         split = self._split(len(tree.levels))
         progress(0, 100, "learning from the public table")
-        attributes = [a for a in curator.domain if a not in tree.keys]
-        asked = within(workload, attributes, curator.domain)
-        priors = group_priors(curator, tree.levels, tree.leaves, table, attributes, rng, own=self.own)
-        n = float(curator.n) if curator.unit.n_is_public else float(table.n)
-        chosen = [
-            self._choose(curator, tree, level, priors, asked, split, n, rng)
-            for level in range(len(tree.levels))
-        ]
-        curator.announce(
-            canonical((*keys, *m), curator.layout.full_domain)
-            for keys, wanted in zip(tree.levels, chosen, strict=True)
-            for m in (*wanted, ())
-            if (*keys, *m)
-        )
-        shares = iter(curator.shares(self._weights(tree, chosen, split, curator)))
-        weights = [p.weights for p in priors]
-        leaf_totals = np.zeros(0)
-        for level, wanted in enumerate(chosen):
-            totals, spread = self._count(curator, tree, level, shares)
-            is_leaf = level == len(chosen) - 1
-            if is_leaf and self.updater not in ("tilt", "ide"):
-                return self._inside(
-                    curator, tree, priors, weights, totals, asked, next(shares), rng, progress
-                )
-            measured = [
-                curator.measure(Counts((*tree.levels[level], *m)), next(shares), noise=self.noise)
-                for m in wanted
-            ]
-            values = [by_group(x, tree, level, m) for x, m in zip(measured, wanted, strict=True)]
-            sigmas = [x.sigma for x in measured]
-            if self.updater == "tilt":
-                totals = refined(totals, spread, values, sigmas)
-            if is_leaf:
-                leaf_totals = whole(totals, curator, rng)
-                totals = leaf_totals
-            weights = self._bend(curator, tree, level, priors, weights, totals, wanted, values, sigmas, rng)
-            progress(round(100 * (level + 1) / len(chosen)), 100, "budget spent")
-        groups = [
-            Group(codes, p.rows, w, float(t))
-            for codes, p, w, t in zip(tree.leaves, priors, weights, leaf_totals, strict=True)
-        ]
-        return GroupedModel(curator.domain, tree.keys, groups, asked.marginals)
+        asked = within(workload, tree.attributes, curator.domain)
+        priors = group_priors(tree, table, curator.executor, rng, own=self.own)
+        groups = Groups(tree, priors, curator.executor)
+        n = curator.n if curator.unit.n_is_public else None
+        descent = Descent(self, curator, tree, groups, asked, split, n, rng, progress)
+        return descent.run([descent.choose(level, public_rows=table.n) for level in range(len(tree.levels))])
 
-    # Before anything private is looked at.
+    def outlay(self, sizes: Sizes) -> Outlay | None:
+        """Networks and weights for every group; a mechanism inside takes its own time in each, on top of this."""
+        try:
+            groups = len(Tree(sizes.layout, self.levels).leaves)
+        except OptionError:
+            return None
+        return Outlay(1 + 8e-3 * groups * sizes.columns + 6e-5 * sizes.public_rows, 30 + 0.5 * groups)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:
@@ -175,188 +155,3 @@ class Hierarchy:
             )
             return [s / sum(shares) for s in shares]
         return [1.0] if levels == 1 else [(1 - _LEAF) / (levels - 1)] * (levels - 1) + [_LEAF]
-
-    def _choose(
-        self,
-        curator: Curator,
-        tree: Tree,
-        level: int,
-        priors: list[GroupPrior],
-        asked: Workload,
-        split: list[float],
-        n: float,
-        rng: np.random.Generator,
-    ) -> list[Marginal]:
-        """The marginals of a level, by the public rows of its largest groups."""
-        if level == len(tree.levels) - 1 and self.updater not in ("tilt", "ide"):
-            return []
-        public = np.array([p.public for p in priors], np.float64) + 1e-3
-        sizes = np.bincount(tree.parents[level], weights=public, minlength=tree.counts[level])
-        largest = np.argsort(-sizes, kind="stable")[:_JUDGED]
-        tables = []
-        for g in largest:
-            rows, weights, _ = tree.union(level, g, priors)
-            tables.append(rows.take(_resampled(weights, int(np.clip(sizes[g], 200, 4000)), rng)))
-        known = Dependence.of(tables, n * sizes[largest] / sizes.sum(), rng)
-        if self.choose == "published":
-            return roots(known) if level == len(tree.levels) - 1 else cliques(known)
-        share = (1 - self.totals) * split[level]
-        rho = curator.remaining * share ** (2 if curator.is_pure else 1)
-        return expected_best(known, asked, variances(curator, rho, self.noise))
-
-    def _weights(
-        self, tree: Tree, chosen: list[list[Marginal]], split: list[float], curator: Curator
-    ) -> list[float]:
-        """Shares of the budget in the order in which they are spent."""
-        shares: list[float] = []
-        for keys, wanted, share in zip(tree.levels, chosen, split, strict=True):
-            counted = bool(keys) or not curator.unit.n_is_public
-            totals = self.totals if counted else 0.0
-            shares += [share * totals] * counted
-            shares += [share * (1 - totals) / max(len(wanted), 1)] * max(len(wanted), 1)
-        return shares
-
-    # Through the curator.
-
-    def _count(
-        self, curator: Curator, tree: Tree, level: int, shares: Iterator[float]
-    ) -> tuple[Floats, float]:
-        """The number of rows of each group of a level, and the standard deviation of its noise."""
-        keys = tree.levels[level]
-        if keys:
-            found = curator.measure(Counts(keys), next(shares), noise=self.noise)
-            return by_group(found, tree, level, ())[:, 0], found.sigma
-        if curator.unit.n_is_public:
-            return np.array([float(curator.n)]), 0.0
-        found = curator.measure(Total(), next(shares), noise=self.noise)
-        return found.values, found.sigma
-
-    def _bend(
-        self,
-        curator: Curator,
-        tree: Tree,
-        level: int,
-        priors: list[GroupPrior],
-        weights: list[Floats],
-        totals: Floats,
-        wanted: list[Marginal],
-        values: list[Floats],
-        sigmas: list[float],
-        rng: np.random.Generator,
-    ) -> list[Floats]:
-        """Every leaf's weights after the level's groups were bent to their measurements."""
-        seeds = np.random.SeedSequence(int(rng.integers(1 << 63))).spawn(tree.counts[level])
-        unions = [tree.union(level, g, priors, weights) for g in range(tree.counts[level])]
-        trusts = []
-        if self.updater != "ide":
-            for m, measured, sigma in zip(wanted, values, sigmas, strict=True):
-                pairs = (
-                    (v, _mass(rows, w, m, len(v)) * max(t, 1.0))
-                    for v, (rows, w, _), t in zip(measured, unions, totals, strict=True)
-                )
-                trusts.append(pooled_trust(pairs, sigma))
-        tasks = [
-            _Task(
-                rows,
-                w,
-                float(total),
-                tuple(Measured(m, v[g], s) for m, v, s in zip(wanted, values, sigmas, strict=True)),
-                tuple(trusts),
-                None if self.updates is None else self.updates * len(wanted),
-                seeds[g],
-                self.updater == "ide",
-            )
-            for g, ((rows, w, _), total) in enumerate(zip(unions, totals, strict=True))
-        ]
-        bent = list(weights)
-        found = curator.executor.each(_bend_group, tasks)
-        if self.updater == "ide":
-            converged = sum(done for _, done in found)
-            where = " × ".join(tree.levels[level]) or "all rows"
-            curator.remark(f"IDE converged in {converged} of {len(found)} groups of {where}.")
-        for (_, before, places), (after, _) in zip(unions, found, strict=True):
-            if len(places) == 1:
-                bent[places[0][0]] = after
-                continue
-            ratio = np.divide(after, before, out=np.zeros_like(before), where=before > 0)
-            for leaf, start in places:
-                own = weights[leaf] * ratio[start : start + len(weights[leaf])]
-                if own.sum() > 0:
-                    bent[leaf] = own / own.sum()
-        return bent
-
-    def _inside(
-        self,
-        curator: Curator,
-        tree: Tree,
-        priors: list[GroupPrior],
-        weights: list[Floats],
-        totals: Floats,
-        asked: Workload,
-        rho: float,
-        rng: np.random.Generator,
-        progress: Progress,
-    ) -> Model:
-        """Another mechanism in every group: its public table are rows of the group's distribution so far."""
-        mechanism = mechanisms()[self.updater]()
-        counts = whole(totals, curator, rng)
-        parts = curator.partition(tree.keys, rho=rho) if tree.keys else {(): curator}
-        groups = []
-        for i, (codes, part) in enumerate(parts.items()):
-            rows = priors[i].rows.take(_resampled(weights[i], max(500, priors[i].public), rng))
-            work = Workload(asked.marginals, asked.weights).on(part.domain)
-            model = mechanism.run(part, rows, work, rng, _quiet)
-            made = model.sample(max(200, 2 * int(counts[i])), rng)
-            groups.append(Group(codes, made, np.full(made.n, 1 / made.n), float(counts[i])))
-            progress(round(100 * (i + 1) / len(parts)), 100, "groups")
-        return GroupedModel(curator.domain, tree.keys, groups, asked.marginals)
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """One group to bend: all that this takes, and nothing private."""
-
-    rows: Table
-    weights: Floats
-    total: float
-    measured: tuple[Measured, ...]
-    trusts: tuple[float, ...]
-    updates: int | None
-    seed: np.random.SeedSequence
-    published: bool
-
-
-def _bend_group(task: _Task) -> tuple[Floats, bool]:
-    """The group's weights once bent, and whether that converged."""
-    if not task.measured or task.total < 1:
-        return task.weights, True
-    if not task.published:
-        return shrink(task.rows, task.weights, task.total, task.measured, task.trusts), True
-    partials = [
-        Partial(cell_numbers(task.rows, m.marginal), m.values / task.total, covers=True)
-        for m in task.measured
-    ]
-    weights, report = ide(
-        task.weights,
-        partials,
-        np.random.default_rng(task.seed),
-        updates=task.updates,
-        tolerance=1e-7,
-        most_epochs=200,
-    )
-    return weights, report.converged
-
-
-def _mass(rows: Table, weights: Floats, marginal: Marginal, cells: int) -> Floats:
-    found: Floats = np.bincount(cell_numbers(rows, marginal), weights=weights, minlength=cells).astype(
-        np.float64
-    )
-    return found
-
-
-def _resampled(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    return np.repeat(np.arange(len(weights)), round_to_counts(weights, count, rng))
-
-
-def _quiet(done: int, of: int, what: str) -> None:
-    return None

@@ -1,24 +1,21 @@
 """The groups of a hierarchy: levels of keys, and which groups of the levels above every group lies in.
 
 A leaf is a combination of the last level's key values; every combination that the schema has is one. A group of a
-coarser level is a union of leaves.
+coarser level is a union of leaves. All of this is the schema's, and so public.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError
 from openprior.methods.base import check
-from openprior.methods.hierarchy.group_priors import GroupPrior, codes_at
-from openprior.privacy.curator import Curator
-from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, canonical
-from openprior.tables.encode import Table
-from openprior.tables.table import join
+from openprior.schema.layout import Layout
 
-__all__ = ["Tree", "by_group"]
+__all__ = ["Tree"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,73 +24,68 @@ _MOST_GROUPS = 200_000
 
 
 class Tree:
-    """The levels, and which of each level's groups every leaf (a combination of the last level's keys) lies in."""
+    """The levels, and which of each level's groups every leaf lies in."""
 
-    def __init__(self, curator: Curator, wanted: tuple[tuple[str, ...], ...]) -> None:
-        domain = curator.layout.full_domain
+    def __init__(self, layout: Layout, levels: Sequence[Sequence[str]] = ()) -> None:
+        """Of these levels, coarsest first, or of those that the schema declares."""
+        self._layout, domain = layout, layout.full_domain
         self.levels: list[Marginal] = [
-            canonical(level, domain) if level else () for level in wanted or _declared(curator)
+            canonical(level, domain) if level else () for level in levels or _declared(layout)
         ]
         self.keys: Marginal = self.levels[-1]
+        self._check()
+        self.attributes: Marginal = tuple(a for a in layout.domain if a not in self.keys)
+        """The columns that are no keys of a leaf."""
+        self.leaves: list[tuple[int, ...]] = list(np.ndindex(*(domain[a] for a in self.keys)))
+        codes = {a: np.array([leaf[i] for leaf in self.leaves], np.int64) for i, a in enumerate(self.keys)}
+        self.parents: list[Ints] = [self.number(level, codes, len(self.leaves)) for level in self.levels]
+        """Of each level: the number of the group that every leaf lies in."""
+        self.counts: list[int] = [math.prod(domain[a] for a in level) for level in self.levels]
+        """How many groups each level has."""
+        self.members: list[list[Ints]] = [_members(*of) for of in zip(self.parents, self.counts, strict=True)]
+        """Of each level: the leaves of every group."""
+
+    def number(self, keys: Marginal, codes: Mapping[str, Ints], count: int) -> Ints:
+        """The number of the combination of keys (columns or levels) that each of so many column codes belongs to."""
+        number = np.zeros(count, np.int64)
+        for key in keys:
+            level = self._layout.levels.get(key)
+            own = codes[key] if level is None else level.codes[codes[level.column]]
+            number = number * self._layout.full_domain[key] + own
+        return number
+
+    def column_of(self, key: str) -> str:
+        """The column that a key is, or is a level of."""
+        return self._layout.levels[key].column if key in self._layout.levels else key
+
+    def by_group(self, values: Floats, marginal: Marginal, level: int, inside: Marginal) -> Floats:
+        """A marginal over a level's keys and the attributes `inside`, as [group, cell]."""
+        domain = self._layout.full_domain
+        order = [marginal.index(a) for a in (*self.levels[level], *inside)]
+        cells = math.prod(domain[a] for a in inside)
+        cube = values.reshape([domain[a] for a in marginal]).transpose(order)
+        return np.ascontiguousarray(cube).reshape(-1, cells)
+
+    def _check(self) -> None:
+        domain = self._layout.domain
         for key in self.keys:
-            if key not in curator.domain:
+            if key not in domain:
                 raise OptionError(
                     f"the last level names '{key}', which is no column; name the columns of a group"
                 )
         for level in self.levels[:-1]:
             for key in level:
-                base = curator.layout.levels[key].column if key in curator.layout.levels else key
-                if base not in self.keys:
+                column = self.column_of(key)
+                if column not in self.keys:
                     raise OptionError(
-                        f"'{key}' is not decided by the last level ({', '.join(self.keys)}); add '{base}'"
+                        f"'{key}' is not decided by the last level ({', '.join(self.keys)}); add '{column}'"
                     )
         count = math.prod(domain[a] for a in self.keys)
         check(
             count <= _MOST_GROUPS,
             f"the schema has {count:,} groups, more than {_MOST_GROUPS:,}; use fewer keys",
         )
-        check(
-            len(set(curator.domain) - set(self.keys)) > 0,
-            "a group needs at least one column that is not a key",
-        )
-        self.leaves: list[tuple[int, ...]] = list(np.ndindex(*(domain[a] for a in self.keys)))
-        codes = {a: np.array([leaf[i] for leaf in self.leaves], np.int64) for i, a in enumerate(self.keys)}
-        codes = codes or {"": np.zeros(1, np.int64)}
-        found = [codes_at(curator, level, codes) for level in self.levels]
-        self.parents: list[Ints] = [numbers for numbers, _ in found]
-        self.counts: list[int] = [size for _, size in found]
-        self._children = [_members(numbers, size) for numbers, size in found]
-        self.size = domain.__getitem__
-        """How many values a key or attribute has."""
-
-    def union(
-        self, level: int, group: int, priors: list[GroupPrior], weights: list[Floats] | None = None
-    ) -> tuple[Table, Floats, list[tuple[int, int]]]:
-        """The rows of all leaves in a group, with each leaf's share of the public rows; and where each leaf's begin.
-
-        Leaves that share a prior table share its rows here too.
-        """
-        leaves = self._children[level][group]
-        shares = np.array([priors[i].public for i in leaves], np.float64)
-        shares = (shares + 1e-3) / (shares + 1e-3).sum() if len(leaves) else shares
-        starts: dict[int, int] = {}
-        tables: list[Table] = []
-        places: list[tuple[int, int]] = []
-        end = 0
-        for i in leaves:
-            rows = priors[i].rows
-            if id(rows) not in starts:
-                starts[id(rows)] = end
-                tables.append(rows)
-                end += rows.n
-            places.append((int(i), starts[id(rows)]))
-        mass = np.zeros(end)
-        for (i, start), share in zip(places, shares, strict=True):
-            own = priors[i].weights if weights is None else weights[i]
-            mass[start : start + len(own)] += share * own
-        if not tables:  # a combination of levels that no column codes belong to
-            return priors[0].rows, priors[0].weights, []
-        return join(tables), mass / mass.sum(), places
+        check(len(set(domain) - set(self.keys)) > 0, "a group needs at least one column that is not a key")
 
 
 def _members(numbers: Ints, size: int) -> list[Ints]:
@@ -102,21 +94,12 @@ def _members(numbers: Ints, size: int) -> list[Ints]:
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, size)))
 
 
-def _declared(curator: Curator) -> tuple[tuple[str, ...], ...]:
+def _declared(layout: Layout) -> tuple[tuple[str, ...], ...]:
     """The levels of the schema's longest hierarchy, coarsest first; the whole table as one group if there is none."""
     chains: dict[str, list[str]] = {}
-    for name, level in curator.layout.levels.items():
+    for name, level in layout.levels.items():
         chains.setdefault(level.column, []).append(name)
     if not chains:
         return ((),)
     column, names = max(chains.items(), key=lambda item: len(item[1]))
     return (*((name,) for name in reversed(names)), (column,))
-
-
-def by_group(measured: Measurement, tree: Tree, level: int, inside: Marginal) -> Floats:
-    """A marginal over a level's keys and the attributes `inside`, as [group, cell]."""
-    marginal = measured.marginal
-    shape = [tree.size(a) for a in marginal]
-    order = [marginal.index(a) for a in (*tree.levels[level], *inside)]
-    cells = math.prod(tree.size(a) for a in inside)
-    return np.ascontiguousarray(measured.values.reshape(shape).transpose(order)).reshape(-1, cells)

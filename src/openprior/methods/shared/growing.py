@@ -1,4 +1,4 @@
-"""A graphical model that grows by one measured marginal a round: what JAM-PGM, AIM and MST share.
+"""A graphical model that grows by one measured marginal per round: what JAM-PGM, AIM and MST share.
 
 Measuring a marginal may join cliques, and the tables of a joined clique multiply; so every round only marginals are
 candidates with which the model stays below a size limit.

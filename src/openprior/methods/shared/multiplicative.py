@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.methods.base import Progress
 from openprior.methods.shared.loop import select_measure_fit
-from openprior.methods.shared.schedule import Annealed, Even, Schedule, Share
+from openprior.methods.shared.schedule import AnnealedPart, Even, Schedule, Share
 from openprior.models.support import MultiplicativeWeights
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores
+from openprior.privacy.statistics import CellCount
 from openprior.questions.workload import Marginal
 
 __all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds", "spread"]
@@ -27,6 +28,8 @@ SELECTIONS = ("exponential", "permute-and-flip")
 NOISES = ("gaussian", "laplace")
 OUTPUTS = ("last", "average")
 CANDIDATES = ("reachable", "all")
+_SURPRISING = 1.5
+"""Standard deviations of the noise above which a measurement found something."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,13 @@ def run_rounds(
         answers = factors[0].answers if len(factors) == 1 else np.concatenate([f.answers for f in factors])
         return CellScores(cells, only, answers[only] * total)
 
-    def locate(index: int) -> tuple[Marginal, int]:
-        return cells.locate(int(only[index]))
+    def candidate(index: int) -> CellCount:
+        return CellCount(*cells.locate(int(only[index])))
 
     def fit(measured: Measurement) -> None:
         assert measured.cell is not None
         wrong = measured.values[0] - home[measured.marginal].answer(measured.marginal, measured.cell) * total
-        if not schedule.heard(abs(wrong) / measured.sigma):
+        if not schedule.heard(abs(wrong) / measured.sigma >= _SURPRISING):
             return
         answer = float(np.clip(measured.values[0] / total, 0.0, 1.0))
         current = (measured.marginal, measured.cell, answer)
@@ -86,7 +89,7 @@ def run_rounds(
         curator,
         schedule,
         propose,
-        locate,
+        candidate,
         fit,
         progress,
         selection=how.selection,
@@ -97,7 +100,7 @@ def run_rounds(
 
 def spread(rho: float, rounds: int | None) -> Schedule:
     """Equal rounds if their number is given, else annealed ones."""
-    return Annealed(rho) if rounds is None else Even(rho, rounds)
+    return AnnealedPart(rho) if rounds is None else Even(rho, rounds)
 
 
 def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray[np.intp]:

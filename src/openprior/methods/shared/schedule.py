@@ -1,33 +1,43 @@
 """Budget schedules: how a run's ρ is spread over its rounds.
 
-A schedule gives the share of each round, and hears from each round how its error compared with its noise. Shares may
-depend on what was heard: that is an earlier outcome, and fully adaptive composition allows it.
+A schedule gives the share of each round, and hears from each round whether it found something above its noise. Shares
+may depend on what was heard: that is an earlier outcome, and fully adaptive composition allows it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Annealed", "Even", "Schedule", "Share"]
+from openprior.privacy.curator import Curator
+
+__all__ = ["Annealed", "AnnealedPart", "Even", "Schedule", "Share", "even_rest"]
 
 
 @dataclass(frozen=True)
 class Share:
     """What one round may spend."""
 
+    rho: float
     select: float
     measure: float
+    takes_rest: bool = False
+    """Whether measuring takes all that is left, so that no rounding error is left over."""
+
+    @staticmethod
+    def of(rho: float, alpha: float, *, takes_rest: bool = False) -> "Share":
+        """The share α of ρ for measuring, the rest of it for selecting."""
+        return Share(rho, (1 - alpha) * rho, alpha * rho, takes_rest)
 
 
 class Schedule(Protocol):
     """The shares of all rounds."""
 
     def __iter__(self) -> Iterator[Share]:
-        """One share a round, until the budget is used."""
+        """One share per round, until the budget is used."""
         ...
 
-    def heard(self, signal: float) -> bool:
-        """Told the round's error in units of its noise; whether the measurement is worth fitting."""
+    def heard(self, found: bool) -> bool:
+        """Told whether a round found something above its noise; whether its measurement is worth fitting."""
         ...
 
 
@@ -44,47 +54,74 @@ class Even:
     select: float = 0.5
 
     def __iter__(self) -> Iterator[Share]:
-        share = self.rho / self.rounds
+        rho = self.rho / self.rounds
         for _ in range(self.rounds):
-            yield Share(share * self.select, share * (1 - self.select))
+            yield Share(rho, rho * self.select, rho * (1 - self.select))
 
-    def heard(self, signal: float) -> bool:
+    def heard(self, found: bool) -> bool:
         """Nothing changes."""
         return True
 
 
+def even_rest(curator: Curator, rounds: int, alpha: float) -> Iterator[Share]:
+    """What is left, evenly over the rounds to come: what a round does not spend goes to those after it."""
+    for done in range(rounds):
+        yield Share.of(curator.remaining / (rounds - done), alpha)
+
+
 class Annealed:
-    """Small shares at first, twice as large after every round that found nothing above its noise.
+    """Small shares at first, larger by a factor after every round that found nothing above its noise; the last round
+    takes the rest, when that would not pay for two more like it.
 
-    A public table that is far off is corrected in many cheap rounds, one that is close gets few sharp ones; nobody has
-    to guess the number of rounds. A measurement within 1.5 standard deviations of the model is not fitted: replaying
-    it would only fit the noise.
-
-    >>> schedule = Annealed(1.0, first=0.25)
-    >>> [(s.select, schedule.heard(9.0)) for s in schedule]
-    [(0.125, True), (0.125, True), (0.125, True), (0.125, True)]
-    >>> schedule = Annealed(1.0, first=0.25)
-    >>> [(s.select, schedule.heard(0.0)) for s in schedule]
-    [(0.125, False), (0.375, False)]
+    A start that is far off is corrected in many cheap rounds, one that is close gets few sharp ones; nobody has to
+    guess the number of rounds.
     """
 
     def __init__(
-        self, rho: float, *, first: float = 1 / 300, growth: float = 2.0, least: float = 1.5
+        self,
+        left: Callable[[], float],
+        first: float,
+        *,
+        growth: float,
+        alpha: float,
+        last_takes_rest: bool = False,
+        tolerance: float = 1e-9,
     ) -> None:
-        self._left, self._share = rho, rho * first
-        self._growth, self._least = growth, least
+        """`left` tells what is left of the budget; `tolerance` allows for rounding errors of shares that add up."""
+        self._left, self._rho, self._growth, self._alpha = left, first, growth, alpha
+        self._last_takes_rest, self._tolerance = last_takes_rest, tolerance
 
     def __iter__(self) -> Iterator[Share]:
-        while self._left > 0:
-            share = min(self._share, self._left)
-            if self._left - share < share:
-                share = self._left
-            self._left -= share
-            yield Share(share / 2, share / 2)
+        last = False
+        while not last:
+            left = self._left()
+            last = left < 2 * self._rho * (1 - self._tolerance)
+            rho = left if last else self._rho
+            yield Share.of(rho, self._alpha, takes_rest=last and self._last_takes_rest)
 
-    def heard(self, signal: float) -> bool:
-        """Doubles the shares to come if nothing was found."""
-        found = signal >= self._least
+    def heard(self, found: bool) -> bool:
+        """Raises the shares to come if nothing was found: fitting such a measurement would fit noise, mostly."""
         if not found:
-            self._share *= self._growth
+            self._rho *= self._growth
         return found
+
+
+class AnnealedPart(Annealed):
+    """Doubling shares within a part ρ of the budget, where the rest is kept for something else; half of each selects.
+
+    >>> schedule = AnnealedPart(1.0, first=0.25)
+    >>> [(s.select, schedule.heard(True)) for s in schedule]
+    [(0.125, True), (0.125, True), (0.125, True), (0.125, True)]
+    >>> schedule = AnnealedPart(1.0, first=0.25)
+    >>> [(s.select, schedule.heard(False)) for s in schedule]
+    [(0.125, False), (0.375, False)]
+    """
+
+    def __init__(self, rho: float, *, first: float = 1 / 300) -> None:
+        self._part = rho
+        super().__init__(lambda: self._part, rho * first, growth=2.0, alpha=0.5, tolerance=0.0)
+
+    def __iter__(self) -> Iterator[Share]:
+        for share in super().__iter__():
+            self._part -= share.rho
+            yield share

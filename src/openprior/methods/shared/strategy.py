@@ -3,27 +3,24 @@
 Two ways. *Published*: pairwise mutual information makes a graph of strong edges; its cliques are measured where there
 are many rows (W_S), and attributes that are nearly independent of each other where there are few (W_G). *Expected*: the
 set of one- and two-way marginals that leaves the least expected error of all pairs at the noise that so many
-measurements would have. A second sample of the same population differs from the public one by about 2·n·p in a cell's
-variance, and drift adds to that; a measurement with noise σ² leaves v·σ²/(v + σ²) of a variance v; and what is measured
-of one attribute tells of another as much as their mutual information says.
+measurements would have (dependence.py); what is measured of one attribute tells of another as much as their mutual
+information says.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.local import count_table
+from openprior.methods.shared.dependence import Dependence
 from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
-from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
 
-__all__ = ["Dependence", "cliques", "expected_best", "roots", "variances", "within"]
+__all__ = ["cliques", "expected_best", "roots", "variances", "within"]
 
 Floats = NDArray[np.float64]
 
@@ -31,78 +28,12 @@ _STRONG = 0.1
 """Share of the smaller entropy that makes an edge strong, or a root dependent on another."""
 _WIDEST = 3
 """Attributes of a clique."""
-_ROWS = 4000
-"""Rows of a group that dependence is learnt from."""
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48)
 """Numbers of marginals that are considered."""
-_DRIFT = 4.0
-"""Variance of the difference of public and private counts, in n·p: two samples of one population have 2; drift, and
-households that are in a sample together, as much again (measured on ACS areas: 4 does best of 2, 3 and 4)."""
 _PAIRS = 120
 """Pairs that are considered: those with the most to gain."""
 _CONSTANT = 1.2
 """An attribute with fewer values than this in effect is no part of a pair: it would add cells and tell nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """What the public rows of some groups say of their attributes, on average."""
-
-    attributes: tuple[str, ...]
-    groups: tuple[tuple[float, int, dict[Marginal, Floats]], ...]
-    """Expected private rows, public rows, and shares of every one- and two-way marginal, of each group."""
-
-    @staticmethod
-    def of(groups: Sequence[Table], rows: Iterable[float], rng: np.random.Generator) -> "Dependence":
-        """From public rows of groups; `rows` are how many private rows each is expected to have."""
-        attributes = groups[0].domain.attributes
-        marginals = [*((a,) for a in attributes), *itertools.combinations(attributes, 2)]
-        found = []
-        for table, expected in zip(groups, rows, strict=True):
-            some = table if table.n <= _ROWS else table.take(rng.choice(table.n, _ROWS, replace=False))
-            shares = {m: c / some.n for m, c in count_table(some, marginals).items()}
-            found.append((max(1.0, expected), some.n, shares))
-        return Dependence(attributes, tuple(found))
-
-    @property
-    def pairs(self) -> list[Marginal]:
-        """All pairs."""
-        return list(itertools.combinations(self.attributes, 2))
-
-    def entropy(self, marginal: Marginal) -> float:
-        """Mean entropy within groups."""
-        return float(np.mean([_entropy(shares[marginal]) for _, _, shares in self.groups]))
-
-    def information(self, pair: Marginal) -> float:
-        """Mean mutual information within groups, less what a sample of so many rows shows by chance."""
-        a, b = pair
-        raw = self.entropy((a,)) + self.entropy((b,)) - self.entropy(pair)
-        chance = [
-            (np.count_nonzero(s[(a,)]) - 1) * (np.count_nonzero(s[(b,)]) - 1) / (2 * rows)
-            for _, rows, s in self.groups
-        ]
-        return max(raw - float(np.mean(chance)), 0.0)
-
-    def strength(self, pair: Marginal) -> float:
-        """Mutual information as a share of the smaller entropy."""
-        least = min(self.entropy((pair[0],)), self.entropy((pair[1],)))
-        return self.information(pair) / least if least > 1e-9 else 0.0
-
-    def left(self, marginal: Marginal, variance: float) -> float:
-        """Expected L1 error of a marginal (in rows, mean of groups) once it is measured with noise of this variance."""
-        total = 0.0
-        for n, _, shares in self.groups:
-            p = shares[marginal]
-            spread = _DRIFT * n * p * (1 - p)
-            if math.isfinite(variance):
-                spread = spread * variance / (spread + variance)
-            total += float(np.sqrt(spread).sum())
-        return total / len(self.groups)
-
-
-def _entropy(shares: Floats) -> float:
-    held = shares[shares > 0]
-    return float(-(held * np.log(held)).sum())
 
 
 def cliques(known: Dependence) -> list[Marginal]:
@@ -115,16 +46,16 @@ def cliques(known: Dependence) -> list[Marginal]:
             edges: frozenset[Marginal] = frozenset(itertools.combinations(group, 2))
             if edges <= strong.keys():
                 candidates.append((group, edges))
-    found: list[Marginal] = []
+    taken: list[Marginal] = []
     told: set[Marginal] = set()
     left = set(known.attributes)
     while left:
         useful = [c for c in candidates if left & set(c[0])]
         group, edges = max(useful, key=lambda c: (sum(strong[e] for e in c[1] - told), -len(c[0])))
-        found.append(group)
+        taken.append(group)
         told |= edges
         left -= set(group)
-    return found
+    return taken
 
 
 def roots(known: Dependence) -> list[Marginal]:
@@ -140,7 +71,7 @@ def roots(known: Dependence) -> list[Marginal]:
 
 
 def expected_best(
-    known: Dependence, workload: Workload, variance_of: "dict[int, float]", *, most: int = 48
+    known: Dependence, workload: Workload, variance_of: Mapping[int, float], *, most: int = 48
 ) -> list[Marginal]:
     """The one- and two-way marginals whose measurement leaves the least expected error of the workload's pairs.
 
@@ -151,10 +82,10 @@ def expected_best(
     for count in sorted(variance_of):
         if count > most:
             break
-        found = plan.greedy(count, variance_of[count])
-        if found[0] < best[0]:
-            best = found
-        elif found[0] > 1.1 * best[0]:
+        choice = plan.greedy(count, variance_of[count])
+        if choice[0] < best[0]:
+            best = choice
+        elif choice[0] > 1.1 * best[0]:
             break
     return best[1]
 
@@ -233,16 +164,16 @@ class _Plan:
     def _errors(self, single: Floats, joint: Floats) -> Floats:
         i, j = self._main_i, self._main_j
         variance = i * single[:, self._i] + j * single[:, self._j] + (1 - i - j) * joint
-        found: Floats = (np.sqrt(np.maximum(variance, 0.0)) * self._whole) @ self._weights
-        return found
+        errors: Floats = (np.sqrt(np.maximum(variance, 0.0)) * self._whole) @ self._weights
+        return errors
 
 
-def variances(curator: Curator, rho: float, noise: str) -> dict[int, float]:
-    """The noise variance of each marginal when 1, 2, 3, … of them share a ρ that is measured with such noise."""
-    unit = curator.unit
+def variances(unit: Unit, rho: float, noise: str, *, pure: bool) -> dict[int, float]:
+    """The noise variance of each marginal when 1, 2, 3, … of them share a ρ that is measured with such noise; of ε,
+    where the run is pure."""
     if noise == "gaussian":
         return {k: gaussian_sigma_squared(unit.l2_squared, rho / k) for k in _COUNTS}
-    each = {k: pure_epsilon(rho) / k if curator.is_pure else pure_epsilon(rho / k) for k in _COUNTS}
+    each = {k: pure_epsilon(rho) / k if pure else pure_epsilon(rho / k) for k in _COUNTS}
     return {k: 2 * (unit.l1 / e) ** 2 for k, e in each.items()}
 
 

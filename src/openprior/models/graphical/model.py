@@ -19,7 +19,7 @@ from openprior.models.graphical.junction import JunctionTree, megabytes
 from openprior.models.graphical.propagation import layout
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table, dtype_for
+from openprior.tables.table import Table, dtype_for
 
 __all__ = ["GraphicalModel"]
 

@@ -15,7 +15,7 @@ from openprior.counting.local import RowCounter, workers
 from openprior.models.tilted.moves import CHUNK, PriorArrays, TiltArrays, draw, potentials, sweep
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Particles"]
 

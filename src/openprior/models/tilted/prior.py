@@ -18,7 +18,7 @@ from openprior.models.tilted.moves import PriorArrays, draw
 from openprior.models.tilted.network import Networks, fit_networks
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Prior", "fit_prior", "smooth_draws", "uniform_prior"]
 

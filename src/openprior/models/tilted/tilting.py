@@ -24,7 +24,7 @@ from openprior.models.tilted.prior import Prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
-from openprior.tables.encode import Table
+from openprior.tables.table import Table
 
 __all__ = ["Diagnostics", "TiltedModel", "Tilting"]
 

@@ -1,0 +1,149 @@
+"""One run of a hierarchy, down the levels: what is measured, and what it costs.
+
+Only this file of the hierarchy holds a curator. On each level the groups' numbers of rows are counted, then the chosen
+marginals in all groups at once; what is made of them (groups.py, totals.py) is post-processing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.methods.base import Mechanism, Progress
+from openprior.methods.hierarchy.groups import Groups, LevelMarginal
+from openprior.methods.hierarchy.totals import refined, whole
+from openprior.methods.hierarchy.tree import Tree
+from openprior.methods.shared.strategy import cliques, expected_best, roots, variances
+from openprior.models.base import Model
+from openprior.models.grouped import Group, GroupedModel
+from openprior.privacy.curator import Curator
+from openprior.privacy.statistics import Counts, Total
+from openprior.questions.workload import Marginal, Workload, canonical
+
+if TYPE_CHECKING:
+    from openprior.methods.hierarchy.method import Hierarchy
+
+__all__ = ["Descent"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """One run: all that it holds on its way down the levels."""
+
+    how: "Hierarchy"
+    curator: Curator
+    tree: Tree
+    groups: Groups
+    asked: Workload
+    split: list[float]
+    n: int | None
+    """The number of rows, where it is public."""
+    rng: np.random.Generator
+    progress: Progress
+
+    def choose(self, level: int, public_rows: int) -> list[Marginal]:
+        """The marginals of a level, by the public rows of its largest groups; nothing private is looked at."""
+        if self._is_last(level) and self.how.inner is not None:
+            return []
+        n = float(public_rows if self.n is None else self.n)
+        known = self.groups.dependence(level, n, self.rng)
+        if self.how.choose == "published":
+            return roots(known) if self._is_last(level) else cliques(known)
+        pure = self.curator.is_pure
+        share = (1 - self.how.totals) * self.split[level]
+        rho = self.curator.remaining * share ** (2 if pure else 1)
+        variance_of = variances(self.curator.unit, rho, self.how.noise, pure=pure)
+        return expected_best(known, self.asked, variance_of)
+
+    def run(self, chosen: list[list[Marginal]]) -> Model:
+        """Level after level: count, measure, bend."""
+        self._announce(chosen)
+        shares = iter(self.curator.shares(self._weights(chosen)))
+        totals = np.zeros(0)
+        for level, marginals in enumerate(chosen):
+            totals, sigma = self._count(level, shares)
+            if self._is_last(level) and self.how.inner is not None:
+                return self._run_inside(self.how.inner, whole(totals, self.n, self.rng), next(shares))
+            measured = [self._measure(level, m, next(shares)) for m in marginals]
+            if self.how.update == "shrink" and self.how.inner is None:
+                totals = refined(totals, sigma, [(m.values, m.sigma) for m in measured])
+            if self._is_last(level):
+                totals = whole(totals, self.n, self.rng)
+            self._bend(level, totals, measured)
+            self.progress(round(100 * (level + 1) / len(chosen)), 100, "budget spent")
+        return self._model(
+            Group(codes, self.groups.rows(leaf), self.groups.weights[leaf], float(totals[leaf]))
+            for leaf, codes in enumerate(self.tree.leaves)
+        )
+
+    def _is_last(self, level: int) -> bool:
+        return level == len(self.tree.levels) - 1
+
+    def _announce(self, chosen: list[list[Marginal]]) -> None:
+        self.curator.announce(
+            canonical((*keys, *m), self.curator.layout.full_domain)
+            for keys, marginals in zip(self.tree.levels, chosen, strict=True)
+            for m in (*marginals, ())
+            if (*keys, *m)
+        )
+
+    def _weights(self, chosen: list[list[Marginal]]) -> list[float]:
+        """Shares of the budget in the order in which they are spent."""
+        weights: list[float] = []
+        for keys, marginals, share in zip(self.tree.levels, chosen, self.split, strict=True):
+            counted = bool(keys) or self.n is None
+            totals = self.how.totals if counted else 0.0
+            weights += [share * totals] * counted
+            weights += [share * (1 - totals) / max(len(marginals), 1)] * max(len(marginals), 1)
+        return weights
+
+    def _count(self, level: int, shares: Iterator[float]) -> tuple[Floats, float]:
+        """The number of rows of each group of a level, and the standard deviation of its noise."""
+        keys = self.tree.levels[level]
+        if keys:
+            counts = self._measure(level, (), next(shares))
+            return counts.values[:, 0], counts.sigma
+        if self.n is not None:
+            return np.array([float(self.n)]), 0.0
+        total = self.curator.measure(Total(), next(shares), noise=self.how.noise)
+        return total.values, total.sigma
+
+    def _measure(self, level: int, marginal: Marginal, rho: float) -> LevelMarginal:
+        """A marginal in every group of a level at once."""
+        keys = self.tree.levels[level]
+        measured = self.curator.measure(Counts((*keys, *marginal)), rho, noise=self.how.noise)
+        values = self.tree.by_group(measured.values, measured.marginal, level, marginal)
+        return LevelMarginal(marginal, values, measured.sigma)
+
+    def _bend(self, level: int, totals: Floats, measured: list[LevelMarginal]) -> None:
+        if self.how.update == "shrink":
+            self.groups.shrink(level, totals, measured, self.rng)
+            return
+        converged = self.groups.meet(level, totals, measured, self.rng, updates=self.how.updates)
+        where = " × ".join(self.tree.levels[level]) or "all rows"
+        self.curator.remark(f"IDE converged in {converged} of {self.tree.counts[level]} groups of {where}.")
+
+    def _run_inside(self, inner: Mechanism, totals: Floats, rho: float) -> Model:
+        """Another mechanism in every leaf: its public table are rows of the leaf's distribution so far."""
+        keys = self.tree.keys
+        parts = self.curator.partition(keys, rho=rho) if keys else {(): self.curator}
+        groups = []
+        for leaf, (codes, part) in enumerate(parts.items()):
+            rows = self.groups.table(leaf, self.rng)
+            work = Workload(self.asked.marginals, self.asked.weights).on(part.domain)
+            model = inner.run(part, rows, work, self.rng, _quiet)
+            drawn = model.sample(max(200, 2 * int(totals[leaf])), self.rng)
+            groups.append(Group(codes, drawn, np.full(drawn.n, 1 / drawn.n), float(totals[leaf])))
+            self.progress(round(100 * (leaf + 1) / len(parts)), 100, "groups")
+        return self._model(groups)
+
+    def _model(self, groups: Iterable[Group]) -> GroupedModel:
+        return GroupedModel(self.curator.domain, self.tree.keys, list(groups), self.asked.marginals)
+
+
+def _quiet(done: int, of: int, what: str) -> None:
+    return None
