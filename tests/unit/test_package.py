@@ -49,10 +49,13 @@ def test_the_public_names_are_these_and_all_resolve() -> None:
 
 def test_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
     import openprior.evaluation.metrics
-    import openprior.methods.pmw_pub
-    import openprior.releases.release  # noqa: F401
+    import openprior.methods.tilt as t
+    import openprior.releases.folder as f
 
-    for name in ("evaluate", "mechanisms", "release"):
+    assert t.Tilt is op.Tilt
+    assert callable(f.write)
+    assert openprior.evaluation.metrics.evaluate is op.evaluate
+    for name in ("evaluate", "mechanisms", "release", "plan", "screen", "tune"):
         assert callable(getattr(op, name)), name
 
 

@@ -1,10 +1,15 @@
-"""A package's docstring is its table of contents: it names files that exist, and where it lists them, all of them."""
+"""The map of the package: names say one thing each, rooms list their files, and every door opens by itself."""
 
 import ast
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+import openprior as op
 
 SOURCE = Path(__file__).parents[2] / "src" / "openprior"
 ROOMS = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
@@ -21,3 +26,43 @@ def test_the_docstring_of_a_package_names_files_that_exist(room: Path) -> None:
     assert len(listed) == len(set(listed))
     if listed or room.name in LISTED:
         assert set(listed) == {path.name for path in room.glob("*.py")} - {"__init__.py"}
+
+
+def test_no_two_files_share_a_name() -> None:
+    names = Counter(path.name for path in SOURCE.rglob("*.py"))
+    assert {name for name, times in names.items() if times > 1} == {"__init__.py", "base.py"}
+
+
+def test_no_public_name_is_that_of_a_package_or_module() -> None:
+    beside = {path.stem for path in SOURCE.iterdir()}
+    assert not beside & set(op.__all__)
+
+
+EACH_ALONE = """
+import importlib, os, sys
+import hypothesis, jinja2, numba, numpy, opendp.prelude, pyarrow.dataset, rich.progress, scipy.optimize, typer
+broken = []
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            print(name, repr(error), file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        broken.append(name)
+sys.exit(", ".join(broken) or 0)
+"""
+
+
+def test_every_module_can_be_imported_by_its_own_path() -> None:
+    """Each in a process that has imported no other module of ours; other libraries are there already, to save time."""
+    files = (path.relative_to(SOURCE.parent).with_suffix("") for path in SOURCE.rglob("*.py"))
+    modules = sorted(".".join(f.parts).removesuffix(".__init__") for f in files)
+    done = subprocess.run(
+        [sys.executable, "-c", EACH_ALONE, *modules], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(modules) > 150

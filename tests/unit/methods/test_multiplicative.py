@@ -159,7 +159,7 @@ def test_mwem_pub_is_calibrated_as_published() -> None:
 def test_mwem_pub_never_needs_more_than_its_budget(epsilon: float, rounds: int) -> None:
     curator, _ = fit(MwemPub(rounds=rounds), noise=SeededNoise(1), epsilon=epsilon)
     assert len(curator.events) == 2 * rounds
-    assert 0 < sum(Fraction(e["rho"]) for e in curator.events) <= Fraction(curator.rho)
+    assert 0 < sum(Fraction(e.rho) for e in curator.events) <= Fraction(curator.rho)
 
 
 def test_mwem_on_the_full_domain_learns_from_uniform() -> None:

@@ -21,7 +21,7 @@ from openprior.models.base import Model
 from openprior.schema.layout import Layout
 from openprior.tables.simulate import demo_surveys
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "openprior"
 
 # A file dropped into the package.
