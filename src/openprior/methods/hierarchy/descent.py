@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.methods.base import Mechanism, Progress
-from openprior.methods.hierarchy.groups import Groups, LevelMarginal
+from openprior.methods.hierarchy.bending import Groups, LevelMarginal
 from openprior.methods.hierarchy.totals import refined, whole
 from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import cliques, expected_best, roots, variances
