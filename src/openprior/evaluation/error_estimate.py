@@ -19,10 +19,10 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.releases.certificate import Certificate
-from openprior.releases.folder import appearing
 from openprior.releases.inquiry import inquire
 from openprior.releases.release import Release, open_release
 from openprior.report import render
+from openprior.whole import appearing
 
 __all__ = ["ErrorEstimate", "estimate_error", "reach95", "write_estimate"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from openprior.errors import OpenPriorWarning, OptionError, SourceError
-from openprior.releases.folder import appearing, fresh, sweep, write
+from openprior.releases.folder import write
+from openprior.whole import appearing, fresh, sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
