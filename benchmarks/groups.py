@@ -16,8 +16,8 @@ import numpy as np
 
 import openprior as op
 from benchmarks.data import data_folder
-from openprior.evaluation.groups import GroupErrors, compare_groups
-from openprior.evaluation.heat import heat_map
+from openprior.evaluation.groups import GroupErrors, evaluate_groups
+from openprior.report.heat import heat_picture
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 
@@ -82,7 +82,7 @@ def main() -> None:
                         delta=0.0 if "published" in method else 1e-9, mechanism=mechanism, seed=seed,
                     )  # fmt: skip
                     seconds += time.perf_counter() - start
-                    found.append(compare_groups(made, truth, ["PUMA"], marginals=None))
+                    found.append(evaluate_groups(made, truth, ["PUMA"], marginals=None))
                 lines[method, epsilon] = line(method, epsilon, found, seconds / len(found))
                 cells[method, epsilon] = dict(
                     zip(
@@ -146,7 +146,7 @@ def write(lines: dict[tuple[str, str], str], cells: dict[tuple[str, str], dict[s
     title = (
         "Mean L1 error of two-way marginals by area (PUMA), ACS 2018 to 2019; flat: tilt without a hierarchy"
     )
-    PICTURE.write_text(heat_map(areas, heads, values, title), encoding="utf-8")
+    PICTURE.write_text(heat_picture(areas, heads, values, title), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from openprior.methods.base import Mechanism, Progress
 from openprior.methods.public import PublicProxy
 from openprior.methods.tilt import Tilt
 from openprior.questions.workload import all_marginals
-from openprior.releases.folder import appearing
 from openprior.releases.release import release
 from openprior.schema.base import Schema
 from openprior.tables.simulate import demo_surveys
+from openprior.whole import appearing
 
 __all__ = ["run_demo", "write_tables"]
 

@@ -105,7 +105,7 @@ def estimate(
     import openprior as op
     from openprior.evaluation.error_estimate import write_estimate
     from openprior.privacy.ledger import Ledger
-    from openprior.releases.folder import fresh
+    from openprior.whole import fresh
 
     place = out or _beside(release, ".estimate")
     folder = fresh(place)

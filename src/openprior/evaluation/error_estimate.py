@@ -21,9 +21,9 @@ from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
 from openprior.releases.certificate import Certificate, certify
-from openprior.releases.folder import appearing
 from openprior.releases.release import Release, open_release
 from openprior.report import render
+from openprior.whole import appearing
 
 __all__ = ["ErrorEstimate", "estimate_error", "reach95", "write_estimate"]
 

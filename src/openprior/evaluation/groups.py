@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
-from openprior.evaluation.heat import heat_map
 from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.questions.workload import Marginal, canonical
+from openprior.report.heat import heat_picture
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table
 
@@ -63,7 +63,7 @@ class GroupErrors:
             row = down.index(" ".join(label[:-1]) if len(label) > 1 else label[0])
             values[row, across.index(label[-1]) if len(self.keys) > 1 else 0] = error
         title = f"Mean L1 error by {' and '.join(self.keys)}: {self.error:.3f}. {self.notice}"
-        return heat_map(down, across, values, title)
+        return heat_picture(down, across, values, title)
 
 
 def evaluate_groups(

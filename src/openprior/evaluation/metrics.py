@@ -4,8 +4,6 @@ With p the private shares and q the released ones, each marginal summing to 1: t
 over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, that is over all cells of all marginals.
 """
 
-import contextlib
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from openprior.releases.view import counted, view_of
 from openprior.report import render
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table, encode_table
+from openprior.whole import write_file
 
 __all__ = [
     "Evaluation",
@@ -185,14 +184,10 @@ def check_place(path: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file of an evaluation, whole or not at all. NOT PRIVATE."""
     check_place(path)
-    draft = path.parent / f".{path.name}.draft-{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        write_file(path, text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise ReleaseError(
             f"the report {path} cannot be written: {error.strerror}; choose another place"
         ) from None

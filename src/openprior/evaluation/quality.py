@@ -45,7 +45,7 @@ class Quality:
         return plain
 
     def summary(self) -> list[tuple[str, str, str]]:
-        """Name, value and how to read it, one a measure. NOT PRIVATE."""
+        """Name, value and how to read it, one line per measure. NOT PRIVATE."""
         lines = [
             (
                 "NIST k-marginal score",
@@ -80,17 +80,17 @@ class Quality:
 
     def _of_models(self) -> list[tuple[str, str, str]]:
         p, u = self.propensity, self.usefulness
-        chance = "" if math.isnan(p.chance_auc) else f", private halves {p.chance_auc:.3f}"
+        halves = not math.isnan(p.chance_auc)
         lines = [
             (
                 "Told from private rows (AUC)",
-                f"{p.auc:.3f}{chance}",
+                f"{p.auc:.3f}" + (f", private halves {p.chance_auc:.3f}" if halves else ""),
                 "0.5 means that a classifier cannot tell released rows from private ones, 1 that it always can.",
             ),
             (
                 "Propensity score (pMSE)",
-                f"{p.score:.4f}",
-                "0 means that released and private rows are indistinguishable, 1 that they are told apart for certain.",
+                f"{p.score:.4f}" + (f", private halves {p.chance_score:.4f}" if halves else ""),
+                "At or below that of private halves means not told apart, 1 that they are told apart for certain.",
             ),
         ]
         if u is not None:

@@ -5,15 +5,13 @@ all others, once from released rows (as many as the training half, if there are 
 half, and both predict the test half.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.counting.local import workers
 from openprior.errors import OptionError
-from openprior.evaluation.boosting import Booster
+from openprior.evaluation.classifier import Task, class_probabilities
 from openprior.evaluation.copies import check_tables
 from openprior.evaluation.propensity import auc
 from openprior.tables.encode import Table
@@ -21,8 +19,6 @@ from openprior.tables.encode import Table
 __all__ = ["Fit", "Usefulness", "check_target", "usefulness_of"]
 
 _MOST_CLASSES = 64
-_TREES = 600
-"""Trees of a model at most, but never fewer than twelve rounds: with many classes a round has many."""
 
 
 @dataclass(frozen=True)
@@ -77,37 +73,37 @@ def usefulness_of(
     middle = (private.n + 1) // 2
     test, own = private.take(order[:middle][:rows]), private.take(order[middle:][:rows])
     theirs = released.take(rng.permutation(released.n)[: max(own.n, 1)])
-    children = rng.spawn(2)
-    with ThreadPoolExecutor(workers()) as pool:
-        trained = [
-            pool.submit(_fit, t, child, test, target)
-            for t, child in zip((theirs, own), children, strict=True)
-        ]
-        by_released, by_private = (future.result() for future in trained)
+    by_released, by_private = (
+        _fit(p, test, target)
+        for p in class_probabilities([_task(train, test, target) for train in (theirs, own)])
+    )
     most = int(np.bincount(test.column(target)).max())
     return Usefulness(target, by_released, by_private, most / test.n, (theirs.n, own.n, test.n))
 
 
-def _fit(train: Table, rng: np.random.Generator, test: Table, target: str) -> Fit:
-    classes, where = train.domain[target], train.domain.position(target)
-    booster = Booster()
-    if classes > 2:
-        rounds = int(np.clip(_TREES // classes, 12, booster.rounds))
-        booster = Booster(rounds=rounds, rate=min(0.3, booster.rate * booster.rounds / rounds))
-    sizes = [s for i, s in enumerate(train.domain.shape) if i != where] or [1]
-    model = booster.fit(_others(train, where), sizes, train.columns[where], classes, rng)
-    p = model.predict_proba(_others(test, where))
-    truth = test.columns[where].astype(np.int64)
-    own = np.maximum(p[np.arange(test.n), truth], 1e-12)
-    scores = [auc(p[:, c], truth == c) for c in np.unique(truth)]
-    defined = [s for s in scores if not np.isnan(s)]
-    return Fit(
-        float(np.mean(p.argmax(axis=1) == truth)),
-        float(-np.log(own).mean()),
-        float(np.mean(defined)) if defined else float("nan"),
+def _task(train: Table, test: Table, target: str) -> Task:
+    where = train.domain.position(target)
+    return Task(
+        columns=_others(train, where),
+        sizes=[s for i, s in enumerate(train.domain.shape) if i != where] or [1],
+        target=train.columns[where],
+        classes=train.domain[target],
+        judged=_others(test, where),
     )
 
 
 def _others(table: Table, where: int) -> list[NDArray[np.unsignedinteger]]:
     """The columns to learn from; a constant one if the target is the only column."""
     return [c for i, c in enumerate(table.columns) if i != where] or [np.zeros(table.n, np.uint8)]
+
+
+def _fit(probabilities: NDArray[np.float64], test: Table, target: str) -> Fit:
+    truth = test.column(target).astype(np.int64)
+    of_truth = np.maximum(probabilities[np.arange(test.n), truth], 1e-12)
+    aucs = [auc(probabilities[:, c], truth == c) for c in np.unique(truth)]
+    defined = [a for a in aucs if not np.isnan(a)]
+    return Fit(
+        accuracy=float(np.mean(probabilities.argmax(axis=1) == truth)),
+        log_loss=float(-np.log(of_truth).mean()),
+        auc=float(np.mean(defined)) if defined else float("nan"),
+    )

@@ -1,13 +1,8 @@
-"""The release folder: written whole or not at all, read back with suspicion."""
+"""What a release folder holds: written file by file, read back with suspicion."""
 
-import contextlib
-import glob
 import json
-import os
-import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +15,7 @@ if TYPE_CHECKING:
     from openprior.report import Reported
     from openprior.schema.base import Schema
 
-__all__ = ["appearing", "fresh", "read", "sweep", "write"]
+__all__ = ["read", "write"]
 
 _DAMAGE = (
     OSError,
@@ -34,60 +29,6 @@ _DAMAGE = (
     zipfile.BadZipFile,
 )
 """What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
-_LONGEST_NAME = 200
-"""Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
-
-
-def fresh(path: str | Path) -> Path:
-    """Where a folder will appear: a name that is free, in a place that can be written."""
-    folder = Path(path).absolute()
-    if os.path.lexists(folder):
-        raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
-    if len(os.fsencode(folder.name)) > _LONGEST_NAME:
-        raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
-    if not folder.parent.is_dir():
-        raise ReleaseError(
-            f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
-        )
-    if not os.access(folder.parent, os.W_OK):
-        raise ReleaseError(f"no permission to write {path}; choose another place")
-    return folder
-
-
-@contextlib.contextmanager
-def appearing(folder: Path) -> Iterator[Path]:
-    """A draft folder that becomes `folder` when all is written, and is gone if anything fails."""
-    draft = folder.with_name(f".{folder.name}.draft-{os.getpid()}")
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir()
-        yield draft
-        for file in [*draft.rglob("*"), draft]:
-            _sync(file)
-        if os.path.lexists(folder):
-            raise ReleaseError(f"output folder {folder.name} appeared meanwhile; move it away")
-        draft.rename(folder)
-        _sync(folder.parent)
-    except OSError as error:
-        what = os.strerror(error.errno) if error.errno else type(error).__name__
-        raise ReleaseError(f"the release could not be written to {folder.name}: {what}; free space") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    """To the disk: the journal of the run is removed next, and a power cut must not take both."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sweep(folder: Path) -> None:
-    """Remove the drafts of runs that were killed while writing; the journal's lock says that no other run writes."""
-    for draft in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write(made: "Reported", draft: Path, format: str) -> None:

@@ -26,7 +26,7 @@ from openprior.privacy.session import Purpose, Session, open_session
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
-from openprior.releases.folder import appearing, fresh, read, sweep, write
+from openprior.releases.folder import read, write
 from openprior.releases.measurements import Measurements
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema
@@ -34,6 +34,7 @@ from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
 from openprior.tables.table import Table
+from openprior.whole import appearing, fresh, sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,12 +10,14 @@ from markupsafe import Markup
 
 from openprior.questions.workload import Marginal
 from openprior.report.budget import Segment
+from openprior.report.heat import Cell, Layout, draw_cells, draw_steps
 from openprior.report.pictures import Answer, Picture, Value
 from openprior.report.words import names, percent
 
 __all__ = ["bars", "heat", "interval", "outline", "rise", "scale", "stack"]
 
-_ROW, _HIGH, _CELL = 22, 132, 24
+_ROW, _HIGH = 22, 132
+_MAP = Layout(24, 24, 128, 72, is_triangle=True, has_numbers=False)
 _COLUMNS = 40
 """Columns of a heat map at most."""
 
@@ -166,41 +168,27 @@ def rise(before: float, after: float) -> Markup:
 
 def heat(columns: Sequence[str], values: Mapping[Marginal, float], title: str) -> Markup:
     """Columns against columns, the darker the farther apart; single columns on the diagonal."""
-    left, above = 128, 72
-    most = max(values.values(), default=0.0) or 1.0
     columns = _farthest(columns, values)
-    wide, high = left + _CELL * len(columns) + above, above + _CELL * len(columns) + 8
-    parts = []
-    for i, a in enumerate(columns):
-        y = above + _CELL * i
-        parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 6, y + 16, _short(a))
-        )
-        parts.append(
-            Markup('<text transform="translate({} {}) rotate(-40)">{}</text>').format(
-                left + _CELL * i + 10, y - 5, _short(a)
-            )
-        )
-        for j, b in enumerate(columns[: i + 1]):
-            parts.append(_square((a,) if i == j else (b, a), values, left + _CELL * j, y, most))
+    cells = [
+        [_distance((a,) if i == j else (b, a), values) if j <= i else None for j, b in enumerate(columns)]
+        for i, a in enumerate(columns)
+    ]
+    size, side = _MAP.width * len(columns), _MAP.top
     return Markup(
         '<svg class="heat" viewBox="0 0 {0} {1}" style="--wide:{0}px" role="group" aria-label="{2}" '
         'data-walk="xy">{3}</svg>'
-    ).format(wide, high, title, _join(parts))
-
-
-def _square(marginal: Marginal, values: Mapping[Marginal, float], x: int, y: int, most: float) -> Markup:
-    found = values.get(marginal, values.get(marginal[::-1]))
-    tip = f"{names(marginal)}: " + ("not compared, too many cells" if found is None else f"{found:.3f}")
-    look = (
-        Markup('class="none"')
-        if found is None
-        else Markup('fill-opacity="{:.2f}"').format(0.04 + 0.96 * found / most)
+    ).format(
+        _MAP.left + size + side,
+        side + size + 8,
+        title,
+        draw_cells(columns, columns, cells, max(values.values(), default=0.0) or 1.0, _MAP),
     )
-    return Markup(
-        '<g class="tip"><title>{}</title><rect class="base" x="{}" y="{}" width="22" height="22"/>'
-        '<rect {} x="{}" y="{}" width="22" height="22"/></g>'
-    ).format(tip, x, y, look, x, y)
+
+
+def _distance(marginal: Marginal, values: Mapping[Marginal, float]) -> Cell:
+    distance = values.get(marginal, values.get(marginal[::-1]))
+    told = "not compared, too many cells" if distance is None else f"{distance:.3f}"
+    return Cell(distance, f"{names(marginal)}: {told}")
 
 
 def _farthest(columns: Sequence[str], values: Mapping[Marginal, float]) -> list[str]:
@@ -210,18 +198,8 @@ def _farthest(columns: Sequence[str], values: Mapping[Marginal, float]) -> list[
     return [a for a in columns if a in kept]
 
 
-def _short(name: str, most: int = 16) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
 def scale(most: float) -> Markup:
     """The key of a heat map."""
-    steps = _join(
-        Markup('<rect fill-opacity="{:.2f}" x="{}%" width="10.1%" height="12"/>').format(
-            0.04 + 0.96 * (k + 0.5) / 10, 10 * k
-        )
-        for k in range(10)
-    )
     return Markup(
         '<span class="scale">0 <svg class="heat" width="160" height="12" aria-hidden="true">{}</svg> {}</span>'
-    ).format(steps, f"{most:.3f}")
+    ).format(draw_steps(0, 0, 160, 12), f"{most:.3f}")

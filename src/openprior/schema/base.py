@@ -10,7 +10,6 @@ Domain({'age': 10, 'sex': 2})
 True
 """
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
+from openprior.whole import write_file
 
 __all__ = ["Schema"]
 
@@ -209,16 +209,11 @@ class Schema:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the TOML file; it appears whole or not at all."""
-        target = Path(path)
-        part = target.with_name(f".{target.name}.part")
         try:
-            part.write_bytes(self.to_toml().encode())
-            os.replace(part, target)
+            write_file(Path(path), self.to_toml())
         except OSError as error:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
             raise SchemaError(
-                f"cannot write the schema to {target}: {error.strerror}; free space or choose another place"
+                f"cannot write the schema to {path}: {error.strerror}; free space or choose another place"
             ) from None
 
     @classmethod

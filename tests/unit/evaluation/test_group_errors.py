@@ -8,7 +8,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import OptionError
-from openprior.evaluation.heat import heat_map
+from openprior.report.heat import heat_picture
 from openprior.tables.encode import encode_table
 
 SCHEMA = op.Schema.from_sizes({"area": 3, "year": 2, "x": 2, "y": 2})
@@ -87,8 +87,26 @@ def test_the_picture_has_groups_down_and_years_across() -> None:
     assert any("NOT PRIVATE" in str(t) for t in texts)
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
 def test_labels_are_escaped_and_gaps_left_white() -> None:
-    drawn = heat_map(["<a&b>"], ["1", "2"], np.array([[0.5, np.nan]]), 'a "title" <b>')
-    ET.fromstring(drawn)
-    assert "&lt;a&amp;b&gt;" in drawn
-    assert drawn.count("0.50") == 2
+    drawn = heat_picture(["<a&b>"], ["1", "2"], np.array([[0.5, np.nan]]), 'a "title" <b>')
+    picture = ET.fromstring(drawn)
+    texts = [e.text for e in picture.iter(f"{SVG}text")]
+    assert "<a&b>" in texts and 'a "title" <b>' in texts
+    assert texts.count("0.50") == 2  # the cell, and the end of the scale
+    (cell,) = picture.iter(f"{SVG}g")
+    assert cell.findtext(f"{SVG}title") == "<a&b>, 1: 0.500"
+
+
+def test_the_picture_needs_no_other_file_and_says_all_of_its_title() -> None:
+    title = "errors " * 60 + "NOT PRIVATE"
+    drawn = heat_picture(["a"], ["two\nlines"], np.array([[1.0]]), title)
+    picture = ET.fromstring(drawn)
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "") and "url(" not in drawn
+    heads = [e for e in picture.iter(f"{SVG}text") if e.get("class") == "head"]
+    assert " ".join(str(e.text) for e in heads) == title
+    cell = next(e for e in picture.iter(f"{SVG}rect") if e.get("fill-opacity"))
+    assert float(cell.get("y", 0)) > max(float(e.get("y", 0)) for e in heads) + 24
+    assert cell.get("fill-opacity") == "1.00"

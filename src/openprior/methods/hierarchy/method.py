@@ -30,9 +30,9 @@ from openprior.methods.base import (
     option,
     register,
 )
+from openprior.methods.hierarchy.bending import Groups
 from openprior.methods.hierarchy.descent import Descent
 from openprior.methods.hierarchy.group_priors import group_priors
-from openprior.methods.hierarchy.bending import Groups
 from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
