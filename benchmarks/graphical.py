@@ -32,7 +32,7 @@ from openprior.questions.workload import all_marginals
 from openprior.tables.encode import Table, encode_table
 
 STAGES = {
-    "fit": ("estimate.py", "fit"),
+    "fit": ("estimation.py", "fit"),
     "answers": ("growing.py", "answers"),
     "sizes": ("growing.py", "candidates"),
     "select": ("curator.py", "select"),

@@ -21,8 +21,9 @@ from openprior.methods.base import (
 )
 from openprior.methods.shared.growing import GrowingModel, check_size, expected_noise, noise_of, within_reach
 from openprior.models.base import Model
-from openprior.models.graphical.estimation import Observation
+from openprior.models.graphical.loss import alike
 from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Workload
@@ -66,7 +67,7 @@ class JamPgm:
         curator.announce(closure)
         public_counts = count_table(rows, closure)
         total = known_total(curator)  # the first charge: everything that can be refused has been looked at
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
+        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit, weigh=alike)
         proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
         for t in range(self.rounds):
             rho = curator.remaining / (self.rounds - t)
@@ -85,8 +86,8 @@ class JamPgm:
             by_private = chosen < len(candidates)
             values = curator.measure(Counts(marginal), measure).values if by_private else proxy[marginal]
             # A public answer was preferred because its error seemed smaller than this noise: fit neither more closely.
-            growing.observe(Observation(marginal, values, sigma=sigma))
+            growing.measured(Measurement.of(marginal, values, sigma))
             progress(t + 1, self.rounds, "rounds")
-        chosen_at_all = [seen.marginal for seen in growing.observations]
+        chosen_at_all = [m.marginal for m in growing.measurements]
         leave_uniform(curator, chosen_at_all, "Name them in the workload, raise rounds, or drop them")
         return growing.finish()

@@ -28,8 +28,9 @@ from openprior.methods.shared.strategy import Dependence, cliques, expected_best
 from openprior.models.base import Model, round_to_counts
 from openprior.models.grouped import Group, GroupedModel
 from openprior.models.relative_entropy import Partial, ide
-from openprior.models.shrink import Measured, cell_numbers, pooled_trust, shrink
+from openprior.models.shrink import cell_numbers, pooled_trust, shrink
 from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, Total
 from openprior.questions.workload import Marginal, Workload, canonical
 from openprior.tables.encode import Table
@@ -259,7 +260,7 @@ class Hierarchy:
                 rows,
                 w,
                 float(total),
-                tuple(Measured(m, v[g], s) for m, v, s in zip(wanted, values, sigmas, strict=True)),
+                tuple(Measurement.of(m, v[g], s) for m, v, s in zip(wanted, values, sigmas, strict=True)),
                 tuple(trusts),
                 None if self.updates is None else self.updates * len(wanted),
                 seeds[g],
@@ -318,7 +319,7 @@ class _Task:
     rows: Table
     weights: Floats
     total: float
-    measured: tuple[Measured, ...]
+    measured: tuple[Measurement, ...]
     trusts: tuple[float, ...]
     updates: int | None
     seed: np.random.SeedSequence

@@ -22,6 +22,7 @@ from openprior.models.tilted.moves import TiltArrays
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
@@ -103,9 +104,10 @@ class Tilting:
         """Estimated counts."""
         return self.particles.answers(marginals)
 
-    def measured(self, marginal: Marginal, values: Floats, sigma: float) -> None:
+    def measured(self, measurement: Measurement) -> None:
         """Take a measurement in; `fit` does the rest. Measurements of one marginal are merged by their precision."""
-        expected, variance = self.particles.mass(marginal), sigma**2
+        marginal, values, variance = measurement.marginal, measurement.values, measurement.sigma**2
+        expected = self.particles.mass(marginal)
         evidence = trust_evidence(values, expected, variance)
         trusted = most_likely(evidence, self.trust, _SPREAD)
         self._evidence = _FADE * self._evidence + evidence
