@@ -19,7 +19,8 @@ from openprior.models.tilted.classes import fit_classes
 from openprior.models.tilted.network import Networks, fit_networks, log_density
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
-from openprior.models.tilted.tilting import TiltedModel, Tilting
+from openprior.models.tilted.tilted_model import TiltedModel
+from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import RowCounter
-from openprior.models.base import round_to_counts
+from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table

@@ -25,9 +25,10 @@ from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
 from openprior.methods.hierarchy.totals import refined, whole
 from openprior.methods.hierarchy.tree import Tree, by_group
 from openprior.methods.shared.strategy import Dependence, cliques, expected_best, roots, variances, within
-from openprior.models.base import Model, round_to_counts
+from openprior.models.base import Model
 from openprior.models.grouped import Group, GroupedModel
 from openprior.models.relative_entropy import Partial, ide
+from openprior.models.rounding import round_to_counts
 from openprior.models.shrink import cell_numbers, pooled_trust, shrink
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.base import round_to_counts
+from openprior.models.rounding import round_to_counts
 from openprior.privacy.curator import Curator
 
 __all__ = ["refined", "whole"]
