@@ -24,8 +24,6 @@ __all__ = ["GraphicalModel"]
 
 Floats = NDArray[np.float64]
 
-_GOLDEN = (5**0.5 - 1) / 2
-
 
 class GraphicalModel(Model):
     """Clique marginals on a junction tree, scaled to `total` rows."""
@@ -75,6 +73,9 @@ class GraphicalModel(Model):
         """So many rows. Rounded: every clique's cells come as often as they should, up to less than one row for each
         value of the separator; otherwise independent draws. Either way they come in random order, and one row alone
         follows the model."""
+        from openprior.models.graphical.row_cells import draw_cells, round_cells
+
+        cells_of = round_cells if rounded else draw_cells
         columns: dict[str, NDArray[Any]] = {}
         for c in range(len(self.tree.cliques) - 1, -1, -1):
             separator = self.tree.separators[c]
@@ -83,7 +84,7 @@ class GraphicalModel(Model):
             groups = np.zeros(rows, np.int64)
             for a in separator:
                 groups = groups * self.domain[a] + columns[a]
-            cells = _rounded(groups, table, rng) if rounded else _drawn(groups, table, rng)
+            cells = cells_of(groups, table, rng)
             fresh = self.axes[c][len(separator) :]
             for a, codes in zip(fresh, np.unravel_index(cells, [self.domain[a] for a in fresh]), strict=True):
                 columns[a] = codes.astype(dtype_for(self.domain[a]))
@@ -114,32 +115,3 @@ class GraphicalModel(Model):
         tree = JunctionTree.restore(saved.domain, cliques, saved.facts["parents"])
         tables = [saved.arrays[f"clique{i}"] for i in range(len(cliques))]
         return cls(tree, tables, saved.facts["total"])
-
-
-def _rounded(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A cell for each row. Within a group in random order; offsets of a golden-ratio sequence, so that roundings up
-    in one group meet roundings down in the next, and the cells' totals over all groups come out right too."""
-    from openprior.models.graphical.messages import round_rows
-
-    shuffled = rng.permutation(len(groups))
-    rows = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    counts = np.bincount(groups, minlength=len(table))
-    filled = np.flatnonzero(counts)
-    offsets = np.zeros(len(table))
-    offsets[filled] = (rng.random() + _GOLDEN * np.arange(len(filled))) % 1.0
-    cells = np.zeros(len(groups), np.int64)
-    round_rows(rows, np.cumsum([0, *counts]), table, offsets, cells)
-    return cells
-
-
-def _drawn(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """An independent draw for each row."""
-    ends = np.cumsum(table, axis=1)
-    before = np.cumsum([0.0, *ends[:, -1]])
-    marks = before[groups] + rng.random(len(groups)) * ends[groups, -1]
-    flat = (ends + before[:-1, None]).reshape(-1)
-    width = table.shape[1]
-    found: NDArray[np.int64] = np.searchsorted(flat, marks, side="right") - groups * width
-    last = width - 1 - np.argmax(table[:, ::-1] > 0, axis=1)
-    cells: NDArray[np.int64] = np.minimum(np.maximum(found, 0), last[groups])
-    return cells
