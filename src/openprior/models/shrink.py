@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 _GUESS, _SPREAD = 0.7, 1.5
 """λ before anything was measured, for a public sample like the private one; and how sure that is (log units)."""
 _REACH = 4.0
+"""Log units that θ may move."""
 _PASSES = 40
 
 

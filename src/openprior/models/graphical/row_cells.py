@@ -18,8 +18,8 @@ _GOLDEN = (5**0.5 - 1) / 2
 def round_cells(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """A cell for each row, as often as its group's distribution says, rounded up or down.
 
-    Within a group in random order; offsets of a golden-ratio sequence, so that roundings up
-    in one group meet roundings down in the next, and the cells' totals over all groups come out right too.
+    Within a group in random order; offsets of a golden-ratio sequence, so that roundings up in one group meet roundings
+    down in the next, and the cells' totals over all groups come out right too.
     """
     shuffled = rng.permutation(len(groups))
     rows = shuffled[np.argsort(groups[shuffled], kind="stable")]
