@@ -24,6 +24,7 @@ from openprior.methods.tilt import Tilt
 from openprior.models.tilted.prior import fit_prior
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.questions.workload import all_marginals
 from openprior.tables.encode import Table, encode_table
@@ -91,7 +92,7 @@ def growth() -> list[str]:
     def tilted(blocks: int, particles: int) -> float:
         tilting = Tilting(prior, private.domain, private.n, particles, np.random.default_rng(0))
         for m in chosen[:blocks]:
-            tilting.measured(m, counts[m] + rng.normal(0, 30, len(counts[m])), 30.0)
+            tilting.measured(Measurement.of(m, counts[m] + rng.normal(0, 30, len(counts[m])), 30.0))
         begin = time.perf_counter()
         tilting.fit(epochs=1)
         tilting.renew(particles)

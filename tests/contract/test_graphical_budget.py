@@ -22,7 +22,6 @@ from openprior.methods.aim import Aim
 from openprior.methods.jam import JamPgm
 from openprior.methods.mst import Mst
 from openprior.methods.shared.growing import GrowingModel
-from openprior.models.graphical.estimation import Observation
 from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
@@ -30,6 +29,7 @@ from openprior.privacy.events import Event, Gaussian
 from openprior.privacy.fake import FakeCurator, NoNoise
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts, Total
@@ -330,18 +330,18 @@ WEIGHTED = Workload([("a", "b", "c"), ("b", "d"), ("a", "d")], [1.0, 0.25, 3.0])
 def test_aim_spends_everything_and_anneals_exactly(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
     """σ halves, and ε doubles, after a round that moved the model by no more than its noise; and only then."""
     within: list[bool] = []
-    observe = GrowingModel.observe
+    take_in = GrowingModel.measured
 
-    def watched(self: GrowingModel, *seen: Observation) -> None:
+    def watched(self: GrowingModel, *seen: Measurement) -> None:
         before = self.model
-        observe(self, *seen)
+        take_in(self, *seen)
         if len(seen) == 1:
             (one,) = seen
             answers = [model.answers([one.marginal])[one.marginal] for model in (before, self.model)]
             moved = np.abs(answers[1] - answers[0]).sum()
-            within.append(moved <= math.sqrt(2 / math.pi) * one.weight**-0.5 * len(one.values))
+            within.append(moved <= math.sqrt(2 / math.pi) * one.sigma * len(one.values))
 
-    monkeypatch.setattr(GrowingModel, "observe", watched)
+    monkeypatch.setattr(GrowingModel, "measured", watched)
     curator = Watched(epsilon=8.0, unit=unit, noise=SeededNoise(6))
     go(Aim(rounds=200), curator, workload=WEIGHTED)
     check_costs(curator)

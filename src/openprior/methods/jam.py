@@ -24,7 +24,7 @@ from openprior.methods.shared.growing import GrowingModel, check_size, expected_
 from openprior.methods.shared.loop import Candidate, select_measure_fit
 from openprior.methods.shared.schedule import Share, even_rest
 from openprior.models.base import Model
-from openprior.models.graphical.estimation import Observation
+from openprior.models.graphical.loss import alike
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
@@ -69,7 +69,7 @@ class JamPgm(Mechanism):
         curator.announce(closure)
         public_counts = count_table(rows, closure)
         total = known_total(curator)  # the first charge: everything that can be refused has been looked at
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
+        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit, weigh=alike)
         proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
         candidates: list[Candidate] = []
         sigma = 0.0
@@ -92,7 +92,7 @@ class JamPgm(Mechanism):
             return [*privately, *publicly]
 
         def fit(answer: Measurement) -> None:
-            growing.observe(Observation(answer.marginal, answer.values, sigma=sigma))
+            growing.measured(Measurement.of(answer.marginal, answer.values, sigma))
 
         select_measure_fit(
             curator,
@@ -102,7 +102,7 @@ class JamPgm(Mechanism):
             fit,
             progress,
         )
-        chosen_at_all = [seen.marginal for seen in growing.observations]
+        chosen_at_all = [m.marginal for m in growing.measurements]
         leave_uniform(curator, chosen_at_all, "Name them in the workload, raise rounds, or drop them")
         return growing.finish()
 

@@ -200,7 +200,7 @@ class Tilt(Mechanism):
 
 def _take_in(tilting: Tilting, measurements: list[Measurement]) -> None:
     for m in measurements:
-        tilting.measured(m.marginal, m.values, m.sigma)
+        tilting.measured(m)
     tilting.fit()
 
 

@@ -1,1 +1,15 @@
-"""Distributions that answer marginals and give rows; they see public data and noisy measurements only."""
+"""Distributions that answer marginals and give rows; they see public rows and noisy measurements only.
+
+base.py              what a model is, how it is saved, and how a saved one is found again
+support.py           weights on given rows, and how multiplicative updates learn them
+product.py           independent models over disjoint attributes
+grouped.py           a distribution for each of many disjoint groups
+rounding.py          whole numbers of rows from weights
+rows.py              rows whose marginals are as close as possible to given answers
+shrink.py            weights on fixed rows, bent to noisy marginals as far as their noise deserves
+relative_entropy.py  Iterative Distribution Estimation: a prior bent to noisy answers, group by group
+entropy_update.py    one update of it, compiled
+two_stage.py         what it approaches, solved exactly for small problems
+
+graphical/ is Private-PGM's model, tilted/ is Tilt's.
+"""

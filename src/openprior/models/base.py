@@ -1,13 +1,22 @@
 """What a model is: a distribution over the domain that answers marginals and gives rows.
 
+A new kind of model is one file in this folder: a class with a `kind` of its own that answers, gives rows, saves itself
+and is loaded. `load_model` finds it by looking through the folder, so nothing else has to name it.
+
 Models are saved as a folder: `model.json` says the kind and the domain, `arrays.npz` has the numbers. No pickle, so
 opening a release runs nobody's code.
 """
 
+import importlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+import pkgutil
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,111 +26,102 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
-__all__ = ["Model", "load_model", "read_arrays", "register_model", "round_to_counts", "write_arrays"]
+__all__ = ["Model", "Saved", "load_model"]
 
 Floats = NDArray[np.float64]
 
+_KINDS: dict[str, "type[Model]"] = {}
 
-class Model(Protocol):
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a model wrote into its folder."""
+
+    folder: Path
+    kind: str
+    domain: Domain
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+    @staticmethod
+    def read(folder: Path) -> "Saved":
+        """From the folder's files."""
+        try:
+            facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            with np.load(folder / "arrays.npz", allow_pickle=False) as archive:
+                return Saved(folder, facts["kind"], Domain(facts["domain"]), facts, dict(archive))
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise ReleaseError(
+                f"the model in {folder} cannot be read ({type(error).__name__}); it is damaged"
+            ) from None
+
+
+class Model(ABC):
     """A distribution over the domain, scaled to `total` rows."""
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes it speaks of."""
-        ...
+    kind: ClassVar[str]
+    """Its name in `model.json`."""
+    domain: Domain
+    """The attributes it speaks of."""
+    total: float
+    """How many rows the answers sum to."""
 
-    @property
-    def total(self) -> float:
-        """How many rows the answers sum to."""
-        ...
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in vars(cls):
+            known = _KINDS.get(cls.kind, cls)
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise TypeError(
+                    f"{cls.__qualname__} cannot load models of kind '{cls.kind}': "
+                    f"{known.__module__}.{known.__qualname__} does; give it a kind of its own"
+                )
+            _KINDS[cls.kind] = cls
 
+    def __init__(self, domain: Domain, total: float) -> None:
+        self.domain, self.total = domain, float(total)
+
+    @abstractmethod
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Estimated counts of each marginal, flat in C order of its columns in the domain's order."""
-        ...
 
+    def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats] | None:
+        """How far each answer may be off, as far as the model itself can tell; None if it cannot."""
+        return None
+
+    @abstractmethod
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """So many rows, rounded rather than drawn where that is possible."""
-        ...
 
+    @abstractmethod
     def save(self, folder: Path) -> None:
         """Write the model into this folder, which exists and is empty."""
-        ...
 
+    @classmethod
+    @abstractmethod
+    def load(cls, saved: Saved) -> "Model":
+        """The model that `save` wrote."""
 
-_LOADERS: dict[str, Callable[[dict[str, Any], dict[str, NDArray[Any]], Path], Model]] = {}
-
-
-def register_model(
-    kind: str,
-) -> Callable[
-    [Callable[[dict[str, Any], dict[str, NDArray[Any]], Path], Model]],
-    Callable[[dict[str, Any], dict[str, NDArray[Any]], Path], Model],
-]:
-    """Decorator: this function loads models of the kind."""
-
-    def register(
-        loader: Callable[[dict[str, Any], dict[str, NDArray[Any]], Path], Model],
-    ) -> Callable[[dict[str, Any], dict[str, NDArray[Any]], Path], Model]:
-        _LOADERS[kind] = loader
-        return loader
-
-    return register
-
-
-def write_arrays(
-    folder: Path, kind: str, domain: Domain, facts: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
-) -> None:
-    """Write one model's files."""
-    header = {"kind": kind, "domain": domain.sizes(), **facts}
-    (folder / "model.json").write_text(json.dumps(header, indent=1), encoding="utf-8")
-    np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **arrays)
-
-
-def read_arrays(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read one model's files."""
-    try:
-        header = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        with np.load(folder / "arrays.npz", allow_pickle=False) as archive:
-            return header, dict(archive)
-    except (OSError, ValueError, KeyError) as error:
-        raise ReleaseError(
-            f"the model in {folder} cannot be read ({type(error).__name__}); it is damaged"
-        ) from None
+    def _write(self, folder: Path, facts: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write what `Saved.read` reads."""
+        header = {"kind": self.kind, "domain": self.domain.sizes(), **facts}
+        (folder / "model.json").write_text(json.dumps(header, indent=1), encoding="utf-8")
+        np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **arrays)
 
 
 def load_model(folder: Path) -> Model:
     """Open a saved model of any kind."""
-    import openprior.models.graphical.model
-    import openprior.models.grouped
-    import openprior.models.product
-    import openprior.models.support
-    import openprior.models.tilted.tilting  # noqa: F401  (they register themselves)
-
-    header, arrays = read_arrays(folder)
-    loader = _LOADERS.get(header.get("kind", ""))
-    if loader is None:
-        raise ReleaseError(
-            f"the model in {folder} is of unknown kind '{header.get('kind')}'; update openprior"
-        )
-    return loader(header, arrays, folder)
+    saved = Saved.read(folder)
+    model = _kinds().get(saved.kind)
+    if model is None:
+        raise ReleaseError(f"the model in {folder} is of unknown kind '{saved.kind}'; update openprior")
+    return model.load(saved)
 
 
-def round_to_counts(weights: Floats, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Whole numbers that sum to `rows` and differ from rows·weights by less than 1 each, without bias.
+@cache
+def _kinds() -> Mapping[str, type[Model]]:
+    """Every kind of model, each file of this folder having been imported."""
+    import openprior.models as room
 
-    Systematic rounding: the whole parts stay, and one random offset decides which fractions are rounded up.
-    The order is shuffled first, so that neighbours in the table are not favoured together.
-    """
-    expected = weights * (rows / weights.sum())
-    order = rng.permutation(len(weights))
-    ends = np.cumsum(expected[order])
-    ends[-1] = rows
-    marks = np.floor(ends + rng.random())
-    counts = np.empty(len(weights), np.int64)
-    counts[order] = np.diff(marks, prepend=0.0).astype(np.int64)
-    # The offset moves the first and the last mark alike; the shortfall is at most one row.
-    counts[order[-1]] += rows - counts.sum()
-    if counts[order[-1]] < 0:
-        counts[int(np.argmax(counts))] += counts[order[-1]]
-        counts[order[-1]] = 0
-    return counts
+    for file in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+        importlib.import_module(file.name)
+    return _KINDS

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter, workers
-from openprior.models.base import Model, register_model, round_to_counts, write_arrays
+from openprior.models.base import Model, Saved
+from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
@@ -36,19 +37,20 @@ class Group:
     total: float
 
 
-class GroupedModel:
+class GroupedModel(Model):
     """The groups as one model."""
+
+    kind: ClassVar[str] = "grouped"
 
     def __init__(
         self, domain: Domain, keys: Marginal, groups: Sequence[Group], marginals: Sequence[Marginal]
     ) -> None:
         """`marginals` (without keys) are those that the rows of every group should meet."""
-        self.domain, self.keys = domain, keys
         self.groups = [g for g in groups if g.total > 0]
         if not self.groups:
             raise ValueError("a grouped model needs a group with rows")
-        self.marginals = tuple(marginals)
-        self.total = float(sum(g.total for g in self.groups))
+        super().__init__(domain, sum(g.total for g in self.groups))
+        self.keys, self.marginals = keys, tuple(marginals)
 
     @cached_property
     def _joined(self) -> tuple[Table, Floats]:
@@ -102,18 +104,17 @@ class GroupedModel:
             **columns,
         }
         facts = {"keys": list(self.keys), "marginals": [list(m) for m in self.marginals]}
-        write_arrays(folder, "grouped", self.domain, facts, arrays)
+        self._write(folder, facts, arrays)
 
-
-@register_model("grouped")
-def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
-    domain, keys = Domain(header["domain"]), tuple(header["keys"])
-    inside = domain.project([a for a in domain if a not in keys])
-    ends = np.cumsum(arrays["sizes"])
-    groups = []
-    for i, end in enumerate(ends):
-        part = slice(int(end - arrays["sizes"][i]), int(end))
-        rows = Table(inside, tuple(arrays[f"column{c}"][part] for c in range(len(inside))))
-        codes = tuple(int(c) for c in arrays["codes"][i])
-        groups.append(Group(codes, rows, arrays["weights"][part], float(arrays["totals"][i])))
-    return GroupedModel(domain, keys, groups, [tuple(m) for m in header["marginals"]])
+    @classmethod
+    def load(cls, saved: Saved) -> "GroupedModel":
+        """Group after group."""
+        domain, arrays, keys = saved.domain, saved.arrays, tuple(saved.facts["keys"])
+        inside = domain.project([a for a in domain if a not in keys])
+        groups = []
+        for i, end in enumerate(np.cumsum(arrays["sizes"])):
+            part = slice(int(end - arrays["sizes"][i]), int(end))
+            rows = Table(inside, tuple(arrays[f"column{c}"][part] for c in range(len(inside))))
+            codes = tuple(int(c) for c in arrays["codes"][i])
+            groups.append(Group(codes, rows, arrays["weights"][part], float(arrays["totals"][i])))
+        return cls(domain, keys, groups, [tuple(m) for m in saved.facts["marginals"]])

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.models.base import Model, load_model, register_model, round_to_counts, write_arrays
+from openprior.models.base import Model, Saved, load_model
+from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
@@ -19,25 +20,26 @@ __all__ = ["ProductModel"]
 Floats = NDArray[np.float64]
 
 
-class ProductModel:
+class ProductModel(Model):
     """Independent factors; an attribute that no factor has is uniform."""
+
+    kind: ClassVar[str] = "product"
 
     def __init__(self, domain: Domain, factors: Sequence[Model], total: float) -> None:
         named = [a for f in factors for a in f.domain]
         if len(set(named)) != len(named) or not set(named) <= set(domain):
             raise ValueError("factors must have disjoint attributes of the domain")
-        self.domain = domain
+        super().__init__(domain, total)
         self.factors = tuple(factors)
-        self.total = float(total)
 
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Outer products of the factors' answers."""
-        wanted = Cells(self.domain, marginals).marginals
+        asked = Cells(self.domain, marginals).marginals
         shares: list[dict[Marginal, Floats]] = []
         for factor in self.factors:
-            inside = {tuple(a for a in m if a in factor.domain) for m in wanted} - {()}
+            inside = {tuple(a for a in m if a in factor.domain) for m in asked} - {()}
             shares.append(factor.answers(inside) if inside else {})
-        return {m: self._outer(m, shares) for m in wanted}
+        return {m: self._outer(m, shares) for m in asked}
 
     def _outer(self, marginal: Marginal, shares: Sequence[dict[Marginal, Floats]]) -> Floats:
         result = np.full([1] * len(marginal), self.total)
@@ -69,14 +71,14 @@ class ProductModel:
         return Table(self.domain, tuple(columns[a] for a in self.domain))
 
     def save(self, folder: Path) -> None:
-        """One folder a factor."""
-        write_arrays(folder, "product", self.domain, {"total": self.total, "factors": len(self.factors)}, {})
+        """One folder per factor."""
+        self._write(folder, {"total": self.total, "factors": len(self.factors)}, {})
         for i, factor in enumerate(self.factors):
             (folder / f"factor{i}").mkdir()
             factor.save(folder / f"factor{i}")
 
-
-@register_model("product")
-def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
-    factors = [load_model(folder / f"factor{i}") for i in range(header["factors"])]
-    return ProductModel(Domain(header["domain"]), factors, header["total"])
+    @classmethod
+    def load(cls, saved: Saved) -> "ProductModel":
+        """The factors."""
+        factors = [load_model(saved.folder / f"factor{i}") for i in range(saved.facts["factors"])]
+        return cls(saved.domain, factors, saved.facts["total"])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import RowCounter
-from openprior.models.base import round_to_counts
+from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -39,7 +39,7 @@ _FEW, _MANY = 3, 15
 _REACH = 5.0
 """How far a row looks for particles to try, in rows' weight to either side (measured: 1 to 5 alike, 50 worse)."""
 _FREQUENT, _RARE = 1 / 8, 1 / 100
-"""Exchanges a row and pass: below the first more particles are tried, below the second the search ends."""
+"""Exchanges per row and pass: below the first more particles are tried, below the second the search ends."""
 _TINY, _ONE, _TWO, _ZERO = np.float32(1e-3), np.float32(1), np.float32(2), np.float32(0)
 
 
@@ -60,14 +60,13 @@ def choose_rows(
     distinct, mass = _merge(particles, weights)
     counts = round_to_counts(mass, rows, rng)
     chosen = np.repeat(np.arange(distinct.n), counts)
-    wanted = _fitting(particles.domain, targets, rng)
-    if wanted and distinct.n > 1 and rows > 0:
-        counter = RowCounter(distinct, wanted)
+    goals = _fitting(particles.domain, targets, rng)
+    if goals and distinct.n > 1 and rows > 0:
+        counter = RowCounter(distinct, goals)
         excess = counter.answers(counts.astype(np.float64)).astype(np.float32)
         for marginal, part in counter.cells.split(excess).items():
-            np.subtract(
-                part, wanted[marginal] * (rows / wanted[marginal].sum()), out=part, casting="same_kind"
-            )
+            goal = goals[marginal] * (rows / goals[marginal].sum())
+            np.subtract(part, goal, out=part, casting="same_kind")
         _search(distinct, mass, chosen, counter.cells, excess, rng, effort)
     return distinct.take(rng.permutation(chosen))
 
@@ -89,16 +88,16 @@ def _fitting(
     domain: Domain, targets: Mapping[Marginal, Floats], rng: np.random.Generator
 ) -> dict[Marginal, Floats]:
     """The targets that say anything; if their cells are too many, as many at random as fit."""
-    wanted = {canonical(m, domain): np.asarray(t, np.float64) for m, t in targets.items() if np.sum(t) > 0}
-    for marginal, target in wanted.items():
+    telling = {canonical(m, domain): np.asarray(t, np.float64) for m, t in targets.items() if np.sum(t) > 0}
+    for marginal, target in telling.items():
         if target.shape != (domain.size(marginal),) or not np.isfinite(target).all():
-            raise ValueError(f"the target of {' × '.join(marginal)} is not one finite number a cell")
-    names = list(wanted)
+            raise ValueError(f"the target of {' × '.join(marginal)} is not one finite number per cell")
+    names = list(telling)
     if sum(domain.size(m) for m in names) > _MOST_CELLS:
         order = rng.permutation(len(names))
         ends = np.cumsum([domain.size(names[i]) for i in order])
         names = [names[i] for i in np.sort(order[ends <= _MOST_CELLS])]
-    return {m: wanted[m] for m in names}
+    return {m: telling[m] for m in names}
 
 
 def _search(

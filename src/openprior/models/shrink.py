@@ -6,33 +6,24 @@ far the prior can be believed about it, much better than any small group could a
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
 from openprior.models.tilted.raking import most_likely, rake, stiffness, trust_evidence
-from openprior.questions.workload import Marginal
+from openprior.privacy.measurement import Measurement
 from openprior.tables.table import Table
 
-__all__ = ["Measured", "pooled_trust", "shrink"]
+__all__ = ["pooled_trust", "shrink"]
 
 Floats = NDArray[np.float64]
 
 _GUESS, _SPREAD = 0.7, 1.5
 """λ before anything was measured, for a public sample like the private one; and how sure that is (log units)."""
 _REACH = 4.0
+"""Log units that θ may move."""
 _PASSES = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Noisy counts of a marginal, in one group."""
-
-    marginal: Marginal
-    values: Floats
-    sigma: float
 
 
 def pooled_trust(groups: Iterable[tuple[Floats, Floats]], sigma: float) -> float:
@@ -42,26 +33,26 @@ def pooled_trust(groups: Iterable[tuple[Floats, Floats]], sigma: float) -> float
 
 
 def shrink(
-    rows: Table, weights: Floats, total: float, measured: Sequence[Measured], trusts: Sequence[float]
+    rows: Table, weights: Floats, total: float, measurements: Sequence[Measurement], trusts: Sequence[float]
 ) -> Floats:
-    """Weights that sum to 1, bent from `weights` towards the measurements."""
-    mass = weights * (total / weights.sum())
-    if not measured or total <= 0:
-        unbent: Floats = weights / weights.sum()
+    """Weights that sum to 1, bent from `weights` towards the measurements, each trusted as `trusts` says."""
+    unbent: Floats = weights / weights.sum()
+    if not measurements or total <= 0:
         return unbent
-    cells = np.stack([cell_numbers(rows, m.marginal) for m in measured])
-    sizes = [len(m.values) for m in measured]
+    mass = weights * (total / weights.sum())
+    cells = np.stack([cell_numbers(rows, m.marginal) for m in measurements])
+    sizes = [len(m.values) for m in measurements]
     starts = np.cumsum([0, *sizes]).astype(np.int64)
-    values = np.concatenate([np.minimum(m.values, total) for m in measured])
+    values = np.concatenate([np.minimum(m.values, total) for m in measurements])
     stiff = []
-    for m, numbers, trusted in zip(measured, cells, trusts, strict=True):
+    for m, numbers, trusted in zip(measurements, cells, trusts, strict=True):
         expected = np.bincount(numbers, weights=mass, minlength=len(m.values)).astype(np.float64)
         least = 0.05 * total / len(mass)
         stiff.append(stiffness(np.minimum(m.values, total), expected, m.sigma**2, trusted, least)[0])
     theta = np.zeros(starts[-1])
     # Cells without a row stay empty: the support is what the caller gave.
     stands_out = np.zeros(starts[-1], np.bool_)
-    missing, kappa, gaps, held = (np.zeros(len(measured)) for _ in range(4))
+    missing, kappa, gaps, held = (np.zeros(len(measurements)) for _ in range(4))
     for _ in range(_PASSES):
         rake(
             cells, mass, starts, values, np.concatenate(stiff), stands_out, theta, np.zeros_like(theta), _REACH,
@@ -69,5 +60,5 @@ def shrink(
         )  # fmt: skip
         if gaps.max() < 2e-4 * total:
             break
-    done: Floats = mass / mass.sum()
-    return done if math.isfinite(float(done.sum())) else weights / weights.sum()
+    bent: Floats = mass / mass.sum()
+    return bent if math.isfinite(float(bent.sum())) else unbent

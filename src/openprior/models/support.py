@@ -7,15 +7,15 @@ they are fewer) add; nothing of size rows × queries is ever stored.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter
-from openprior.models.base import Model, register_model, round_to_counts, write_arrays
+from openprior.models.base import Model, Saved
+from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal, canonical
-from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["MultiplicativeWeights", "SupportModel"]
@@ -23,8 +23,10 @@ __all__ = ["MultiplicativeWeights", "SupportModel"]
 Floats = NDArray[np.float64]
 
 
-class SupportModel:
+class SupportModel(Model):
     """A distribution on given rows."""
+
+    kind: ClassVar[str] = "support"
 
     def __init__(self, rows: Table, weights: Floats, total: float) -> None:
         if (
@@ -33,20 +35,14 @@ class SupportModel:
             or (weights < 0).any()
             or weights.sum() <= 0
         ):
-            raise ValueError("a support model needs one finite weight ≥ 0 a row, and a positive sum")
+            raise ValueError("a support model needs one finite weight ≥ 0 per row, and a positive sum")
+        super().__init__(rows.domain, total)
         self.rows = rows
         self.weights: Floats = weights / weights.sum()
-        self.total = float(total)
-
-    @property
-    def domain(self) -> Domain:
-        """The rows' domain."""
-        return self.rows.domain
 
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Weighted counts of the rows."""
-        wanted = [canonical(m, self.domain) for m in marginals]
-        counter = RowCounter(self.rows, wanted)
+        counter = RowCounter(self.rows, [canonical(m, self.domain) for m in marginals])
         return counter.cells.split(counter.answers(self.weights * self.total))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
@@ -57,15 +53,13 @@ class SupportModel:
     def save(self, folder: Path) -> None:
         """Rows and weights."""
         columns = {f"column{i}": c for i, c in enumerate(self.rows.columns)}
-        arrays = {"weights": self.weights, **columns}
-        write_arrays(folder, "support", self.domain, {"total": self.total}, arrays)
+        self._write(folder, {"total": self.total}, {"weights": self.weights, **columns})
 
-
-@register_model("support")
-def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
-    domain = Domain(header["domain"])
-    columns = tuple(arrays[f"column{i}"] for i in range(len(domain)))
-    return SupportModel(Table(domain, columns), arrays["weights"], header["total"])
+    @classmethod
+    def load(cls, saved: Saved) -> "SupportModel":
+        """Rows and weights."""
+        columns = tuple(saved.arrays[f"column{i}"] for i in range(len(saved.domain)))
+        return cls(Table(saved.domain, columns), saved.arrays["weights"], saved.facts["total"])
 
 
 class MultiplicativeWeights:

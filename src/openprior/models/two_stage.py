@@ -58,7 +58,7 @@ def two_stage(prior: Floats, matrix: Floats, answers: Floats, *, support_only: b
     p = np.asarray(prior, np.float64)
     w, noisy = np.asarray(matrix, np.float64), np.asarray(answers, np.float64)
     if w.shape != (len(noisy), len(p)) or not np.isin(w, (0.0, 1.0)).all():
-        raise ValueError("the matrix must be of zeros and ones, one row a query and one column a point")
+        raise ValueError("the matrix must be of zeros and ones, one row per query and one column per point")
     if not (np.isfinite(p).all() and np.isfinite(noisy).all() and (p >= 0).all() and p.sum() > 0):
         raise ValueError("prior and answers must be finite, the prior at least 0 with a positive sum")
     p = p / p.sum()
@@ -100,11 +100,11 @@ def _least_loss(matrix: Floats, answers: Floats, points: Flags) -> tuple[float, 
     anywhere = np.ones(m, np.bool_)
     equations, right, bounds = _programme(_Face(matrix, answers, anywhere, anywhere, points))
     cost = np.concatenate([np.zeros(n), np.ones(2 * m)])
-    found = linprog(cost, A_eq=equations, b_eq=right, bounds=bounds, method="highs-ds")
-    if not found.success:
-        raise ArithmeticError(f"the least loss could not be found: {found.message}")
-    free = cost - equations.T @ found.eqlin.marginals <= _ZERO
-    least = float(np.abs(matrix @ found.x[:n] - answers).sum())
+    solution = linprog(cost, A_eq=equations, b_eq=right, bounds=bounds, method="highs-ds")
+    if not solution.success:
+        raise ArithmeticError(f"the least loss could not be found: {solution.message}")
+    free = cost - equations.T @ solution.eqlin.marginals <= _ZERO
+    least = float(np.abs(matrix @ solution.x[:n] - answers).sum())
     return least, _Face(matrix, answers, free[n : n + m], free[n + m :], points & free[:n])
 
 
@@ -114,12 +114,12 @@ def _solve(face: _Face, cost: Floats) -> Floats:
 
     m, n = face.matrix.shape
     equations, right, bounds = _programme(face)
-    found = linprog(
+    solution = linprog(
         np.append(cost, np.zeros(2 * m)), A_eq=equations, b_eq=right, bounds=bounds, method="highs-ds"
     )
-    if not found.success:
-        raise ArithmeticError(f"the second stage could not begin: {found.message}")
-    return np.maximum(np.asarray(found.x[:n], np.float64), 0.0)
+    if not solution.success:
+        raise ArithmeticError(f"the second stage could not begin: {solution.message}")
+    return np.maximum(np.asarray(solution.x[:n], np.float64), 0.0)
 
 
 def _support(face: _Face) -> Flags:
@@ -135,7 +135,7 @@ def _support(face: _Face) -> Flags:
     k = equations.shape[1]
     a_eq = np.hstack([equations, -right[:, None], np.zeros((m + 1, n))])
     a_ub = np.hstack([-np.eye(n), np.zeros((n, k - n + 1)), np.eye(n)])
-    found = linprog(
+    solution = linprog(
         np.concatenate([np.zeros(k + 1), -np.ones(n)]),
         A_eq=a_eq,
         b_eq=np.zeros(m + 1),
@@ -144,7 +144,7 @@ def _support(face: _Face) -> Flags:
         bounds=[*bounds, (1.0, None), *[(0.0, 1.0)] * n],
         method="highs-ds",
     )
-    return np.asarray(found.x[k + 1 :] > 0.5, np.bool_) if found.success else face.points
+    return np.asarray(solution.x[k + 1 :] > 0.5, np.bool_) if solution.success else face.points
 
 
 def _nearest(p: Floats, matrix: Floats, face: _Face) -> Floats:
@@ -178,11 +178,11 @@ def _nearest(p: Floats, matrix: Floats, face: _Face) -> Floats:
         slope = float(gap @ step)
         while True:
             moved = np.clip(x + length * step, low, high)
-            tried = at(moved)
-            if tried[0] <= value + 1e-4 * length * slope + 1e-15 * (1 + abs(value)) or length < 1e-12:
+            there = at(moved)
+            if there[0] <= value + 1e-4 * length * slope + 1e-15 * (1 + abs(value)) or length < 1e-12:
                 break
             length /= 2
-        x, (value, q, gap) = moved, tried
+        x, (value, q, gap) = moved, there
     return q
 
 

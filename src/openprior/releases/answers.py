@@ -131,8 +131,7 @@ _CHUNK = 512
 
 def _found(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Found]:
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
-    answers, own = model.answers(marginals), getattr(model, "standard_errors", None)
-    errors = None if own is None else own(marginals)
+    answers, errors = model.answers(marginals), model.standard_errors(marginals)
     return [
         _interval(answers[m], None if errors is None else errors[m], known_about(measurements, m))
         for m in marginals

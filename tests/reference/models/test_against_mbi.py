@@ -91,13 +91,14 @@ if __name__ == "__main__":
 
 from benchmarks.data import ADULT_SIZES, made_up  # noqa: E402  (the script's process needs neither)
 from openprior.counting.local import count_table  # noqa: E402
-from openprior.models.graphical.estimation import Estimator, Observation  # noqa: E402
+from openprior.models.graphical.estimation import Estimator, alike  # noqa: E402
 from openprior.models.graphical.junction import JunctionTree, Structure  # noqa: E402
 from openprior.models.graphical.model import GraphicalModel  # noqa: E402
 from openprior.models.graphical.propagation import Propagation  # noqa: E402
+from openprior.privacy.measurement import Measurement  # noqa: E402
 
 
-def objective(answers: dict[tuple[str, ...], np.ndarray], seen: list[Observation]) -> float:
+def objective(answers: dict[tuple[str, ...], np.ndarray], seen: list[Measurement]) -> float:
     return sum(0.5 * float(((answers[o.marginal] - o.values) ** 2).sum()) for o in seen)
 
 
@@ -110,7 +111,7 @@ def test_fits_are_no_worse_than_a_thousand_steps_of_mirror_descent(
     table = made_up(ADULT_SIZES, ROWS, seed)
     rng = np.random.default_rng(seed)
     seen = [
-        Observation(m, values + rng.normal(0, sigma, len(values)))
+        Measurement.of(m, values + rng.normal(0, sigma, len(values)), 0.0)
         for m, values in count_table(table, MEASURED).items()
     ]
     assert Structure(table.domain, MEASURED).megabytes < 0.5
@@ -124,7 +125,7 @@ def test_fits_are_no_worse_than_a_thousand_steps_of_mirror_descent(
         },
         {key(o.marginal): o.values for o in seen},
     )
-    fitter = Estimator(table.domain, float(ROWS))
+    fitter = Estimator(table.domain, float(ROWS), weigh=alike)
     model = fitter.fit(seen)
     assert all(model.tree.host(m) is None for m in ACROSS)
     ours = model.answers([*MEASURED, *ACROSS])

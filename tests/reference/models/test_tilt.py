@@ -18,6 +18,7 @@ from openprior.models.tilted.network import Networks, fit_networks, log_density
 from openprior.models.tilted.prior import _on_simplex, _Parts, fit_prior, uniform_prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting
+from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 
@@ -245,7 +246,7 @@ def test_tilting_hands_its_blocks_over_as_they_are() -> None:
     marginals = [("c",), ("a", "c", "d"), ("b", "c"), ("a", "b", "c", "d")]
     for m in marginals:
         y = rng.dirichlet(np.ones(domain.size(m))) * 500
-        tilting.measured(m, y, 5.0)
+        tilting.measured(Measurement.of(m, y, 5.0))
     tilting.fit()
     t, cells = tilting._tilt(), enumerate_cells(SHAPE)
     out = np.empty(len(cells))

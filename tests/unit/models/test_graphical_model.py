@@ -12,10 +12,11 @@ from scipy.stats import chi2
 from openprior.counting.local import count_table
 from openprior.errors import OptionError, WorkloadError
 from openprior.models.base import load_model
-from openprior.models.graphical.estimation import Estimator, Observation, estimate
+from openprior.models.graphical.estimation import Estimator, alike, estimate
 from openprior.models.graphical.junction import JunctionTree, Structure
 from openprior.models.graphical.model import GraphicalModel
 from openprior.models.graphical.propagation import Propagation
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import all_marginals, closure
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
@@ -204,10 +205,10 @@ def test_impossible_cells_never_come(name: str, rounded: bool) -> None:
 
 @pytest.mark.parametrize("rounded", [True, False])
 def test_structural_zeros_are_respected_in_rows(rounded: bool) -> None:
-    """Even where all observations say otherwise."""
+    """Even where all measurements say otherwise."""
     domain = Domain({"a": 3, "b": 3, "c": 2})
     forbidden = ~np.tri(3, dtype=bool)
-    seen = [Observation(("a", "b"), np.full(9, 100.0)), Observation(("b", "c"), np.full(6, 150.0))]
+    seen = [noisy("ab", np.full(9, 100.0)), noisy("bc", np.full(6, 150.0))]
     model = estimate(domain, seen, zeros={("a", "b"): forbidden})
     rows = model.sample(5000, np.random.default_rng(0), rounded=rounded)
     found = counts(rows, "ab").reshape(3, 3)
@@ -330,6 +331,10 @@ def test_rough_answers_count_the_rows_that_a_sample_has() -> None:
 PAIR = Domain({"a": 2, "b": 3, "c": 2})
 
 
+def noisy(columns: str, values: np.ndarray, sigma: float = 1.0) -> Measurement:
+    return Measurement.of(tuple(columns), values, sigma)
+
+
 def nothing(cells: int) -> np.ndarray:
     return np.zeros(cells, bool)
 
@@ -337,27 +342,27 @@ def nothing(cells: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("seen", "kind", "message"),
     [
-        (Observation(("a", "zip"), np.ones(4)), WorkloadError, "'zip' is not in the domain"),
-        (Observation((), np.ones(1)), WorkloadError, "empty marginal"),
-        (Observation(("a", "a"), np.ones(4)), WorkloadError, "twice"),
-        (Observation(("a", "b"), np.ones(5)), WorkloadError, r"\('a', 'b'\) needs 6"),
-        (Observation(("a", "b"), np.ones((2, 3))), WorkloadError, r"\('a', 'b'\) needs 6"),
-        (Observation(("b",), np.zeros(0)), WorkloadError, r"\('b',\) needs 3"),
-        (Observation(("b",), np.array([1.0, np.nan, 2.0])), WorkloadError, r"\('b',\) needs 3 finite"),
-        (Observation(("b",), np.array([1.0, np.inf, 2.0])), WorkloadError, r"\('b',\) needs 3 finite"),
-        (Observation(("b",), np.ones(3), 0.0), OptionError, r"weight of \('b',\) \(0.0\) must be positive"),
-        (Observation(("b",), np.ones(3), -1.0), OptionError, r"weight of \('b',\) \(-1.0\)"),
-        (Observation(("b",), np.ones(3), np.nan), OptionError, r"weight of \('b',\) \(nan\)"),
-        (Observation(("b",), np.ones(3), np.inf), OptionError, r"weight of \('b',\) \(inf\)"),
+        (Measurement.of(("a", "zip"), np.ones(4), 1.0), WorkloadError, "'zip' is not in the domain"),
+        (noisy("", np.ones(1)), WorkloadError, "empty marginal"),
+        (noisy("aa", np.ones(4)), WorkloadError, "twice"),
+        (noisy("ab", np.ones(5)), WorkloadError, r"\('a', 'b'\) needs 6"),
+        (noisy("ab", np.ones((2, 3))), WorkloadError, r"\('a', 'b'\) needs 6"),
+        (noisy("b", np.zeros(0)), WorkloadError, r"\('b',\) needs 3"),
+        (noisy("b", np.array([1.0, np.nan, 2.0])), WorkloadError, r"\('b',\) needs 3 finite"),
+        (noisy("b", np.array([1.0, np.inf, 2.0])), WorkloadError, r"\('b',\) needs 3 finite"),
+        (noisy("b", np.ones(3), 0.0), OptionError, r"sigma of \('b',\) \(0.0\) must be positive"),
+        (noisy("b", np.ones(3), -1.0), OptionError, r"sigma of \('b',\) \(-1.0\)"),
+        (noisy("b", np.ones(3), np.nan), OptionError, r"sigma of \('b',\) \(nan\)"),
+        (noisy("b", np.ones(3), np.inf), OptionError, r"sigma of \('b',\) \(inf\)"),
     ],
 )
-def test_observations_that_cannot_be_are_refused(
-    seen: Observation, kind: type[Exception], message: str
+def test_measurements_that_cannot_be_are_refused(
+    seen: Measurement, kind: type[Exception], message: str
 ) -> None:
-    good = Observation(("a",), np.ones(2))
-    for observations in ([seen], [good, seen], [seen, good]):
+    good = noisy("a", np.ones(2))
+    for measurements in ([seen], [good, seen], [seen, good]):
         with pytest.raises(kind, match=message):
-            estimate(PAIR, observations, 10.0)
+            estimate(PAIR, measurements, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -418,14 +423,14 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_masks_that_together_leave_nothing_are_refused(name: str) -> None:
     domain = Domain({"a": 2, "b": 3, "c": 2, "d": 2})
-    for observations in ([], [Observation(("b",), np.ones(3))]):
+    for measurements in ([], [noisy("b", np.ones(3))]):
         with pytest.raises(WorkloadError, match="structural zeros leave no possible row"):
-            estimate(domain, observations, 10.0, zeros=CONTRADICTIONS[name])
+            estimate(domain, measurements, 10.0, zeros=CONTRADICTIONS[name])
 
 
 def test_masks_of_almost_everything_leave_the_one_row() -> None:
     zeros = {("a", "b"): np.arange(6) != 4, ("b", "c"): np.arange(6) != 3}
-    model = estimate(PAIR, [Observation(("a",), np.array([50.0, -20.0]))], 8.0, zeros=zeros)
+    model = estimate(PAIR, [noisy("a", np.array([50.0, -20.0]))], 8.0, zeros=zeros)
     assert probabilities(model).reshape(PAIR.shape)[1, 1, 1] == pytest.approx(1.0)
     rows = model.sample(3, np.random.default_rng(0))
     assert [c.tolist() for c in rows.columns] == [[1] * 3] * 3
@@ -433,24 +438,29 @@ def test_masks_of_almost_everything_leave_the_one_row() -> None:
 
 def test_an_estimator_that_refused_still_works() -> None:
     fitter = Estimator(PAIR, 10.0)
-    good = Observation(("a",), np.array([4.0, 6.0]))
+    good = noisy("a", np.array([4.0, 6.0]))
     with pytest.raises(WorkloadError):
-        fitter.fit([good, Observation(("b",), np.ones(2))])
+        fitter.fit([good, noisy("b", np.ones(2))])
     np.testing.assert_allclose(fitter.fit([good]).answers([("a",)])["a",], [4.0, 6.0], atol=0.05)
 
 
-def test_observations_are_left_as_they_were() -> None:
+def test_counts_without_noise_can_be_weighed_alike() -> None:
+    model = estimate(PAIR, [noisy("a", np.array([4.0, 6.0]), 0.0)], 10.0, weigh=alike)
+    np.testing.assert_allclose(model.answers([("a",)])["a",], [4.0, 6.0], atol=0.05)
+
+
+def test_measurements_are_left_as_they_were() -> None:
     values = np.array([4.0, 6.0, -1.0])
     fitter = Estimator(PAIR, 10.0)
     for _ in range(2):
-        fitter.fit([Observation(("b",), values), Observation(("b",), values)])
+        fitter.fit([noisy("b", values), noisy("b", values)])
     np.testing.assert_array_equal(values, [4.0, 6.0, -1.0])
 
 
 def test_a_later_fit_does_not_change_an_earlier_model() -> None:
     fitter = Estimator(PAIR, 10.0)
-    first = fitter.fit([Observation(("a", "b"), np.arange(6.0))])
+    first = fitter.fit([noisy("ab", np.arange(6.0))])
     before = probabilities(first)
-    fitter.fit([Observation(("a", "b"), np.arange(6.0)[::-1].copy())])
+    fitter.fit([noisy("ab", np.arange(6.0)[::-1].copy())])
     again = GraphicalModel(first.tree, first.tables, first.total)
     np.testing.assert_allclose(probabilities(again), before, rtol=1e-12, atol=1e-15)

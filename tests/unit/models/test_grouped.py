@@ -11,7 +11,8 @@ from openprior.counting.cells import cell_numbers
 from openprior.errors import WorkloadError
 from openprior.models.base import load_model
 from openprior.models.grouped import Group, GroupedModel
-from openprior.models.shrink import Measured, pooled_trust, shrink
+from openprior.models.shrink import pooled_trust, shrink
+from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 from tests.conftest import random_table
@@ -169,18 +170,18 @@ def test_cell_numbers_run_in_the_order_of_the_columns() -> None:
 
 def test_exact_measurements_are_met_and_noisy_ones_ignored() -> None:
     truth = {("x",): np.array([300.0, 200.0, 100.0]), ("z",): np.array([450.0, 150.0])}
-    sharp = [Measured(m, v, 0.01) for m, v in truth.items()]
+    sharp = [Measurement.of(m, v, 0.01) for m, v in truth.items()]
     bent = shrink(ROWS, FLAT, 600.0, sharp, [0.7, 0.7])
     assert bent.sum() == pytest.approx(1)
     for marginal, values in truth.items():
         np.testing.assert_allclose(masses(bent, marginal) * 600, values, atol=1.0)
-    dull = [Measured(m, v, 1e6) for m, v in truth.items()]
+    dull = [Measurement.of(m, v, 1e6) for m, v in truth.items()]
     unbent = shrink(ROWS, FLAT, 600.0, dull, [0.7, 0.7])
     np.testing.assert_allclose(unbent, FLAT, rtol=0.02)
 
 
 def test_what_cannot_be_bent_stays() -> None:
-    measured = [Measured(("x",), np.array([-5.0, 900.0, 3.0]), 4.0)]
+    measured = [Measurement.of(("x",), np.array([-5.0, 900.0, 3.0]), 4.0)]
     np.testing.assert_allclose(shrink(ROWS, 3 * FLAT, 0.0, measured, [0.7]), FLAT)
     np.testing.assert_allclose(shrink(ROWS, 3 * FLAT, 600.0, [], []), FLAT)
     wild = shrink(ROWS, FLAT, 600.0, measured, [0.7])

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from openprior.models.relative_entropy import Partial, divergence, ide, project, update
+from openprior.models.entropy_update import project, update
+from openprior.models.relative_entropy import Partial, divergence, ide
 
 
 def labels(*codes: int) -> np.ndarray:

@@ -1,5 +1,9 @@
 """Support and product models against brute force; rounding; save and load."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import openprior
 from openprior.errors import ReleaseError
 from openprior.methods.mwem import enumerate_domain
-from openprior.models.base import load_model, round_to_counts
+from openprior.models.base import Model, load_model
 from openprior.models.product import ProductModel
+from openprior.models.rounding import round_to_counts
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.schema.domain import Domain
+from openprior.tables.encode import Table
 from tests.conftest import random_table
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
@@ -133,3 +140,96 @@ def test_weights_that_are_no_distribution_are_refused() -> None:
     for bad in (np.zeros(rows.n), -np.ones(rows.n), np.full(rows.n, np.nan), np.ones(rows.n + 1)):
         with pytest.raises(ValueError, match="weight"):
             SupportModel(rows, bad, 1.0)
+
+
+def test_a_model_that_cannot_tell_its_errors_says_none() -> None:
+    for model in (make_support(), make_product()):
+        assert model.standard_errors([("a",)]) is None
+
+
+# A new kind of model is one file.
+
+DROPPED = """
+import numpy as np
+
+from openprior.models.base import Model
+from openprior.questions.workload import canonical
+from openprior.tables.encode import Table
+
+
+class Uniform(Model):
+    kind = "uniform"
+
+    def answers(self, marginals):
+        keys = [canonical(m, self.domain) for m in marginals]
+        return {m: np.full(self.domain.size(m), self.total / self.domain.size(m)) for m in keys}
+
+    def sample(self, rows, rng):
+        return Table(self.domain, tuple(rng.integers(0, size, rows) for size in self.domain.shape))
+
+    def save(self, folder):
+        self._write(folder, {"total": self.total}, {})
+
+    @classmethod
+    def load(cls, saved):
+        return cls(saved.domain, saved.facts["total"])
+"""
+SAVE = """
+import sys
+from pathlib import Path
+from openprior.models.lottery.uniform import Uniform
+from openprior.schema.domain import Domain
+
+Uniform(Domain({"a": 2, "b": 3}), 12).save(Path(sys.argv[1]))
+"""
+LOAD = """
+import sys
+from pathlib import Path
+from openprior.models.base import load_model
+
+model = load_model(Path(sys.argv[1]))
+assert type(model).__module__ == "openprior.models.lottery.uniform", type(model)
+assert model.answers([("a",)])["a",].tolist() == [6.0, 6.0]
+assert model.standard_errors([("a",)]) is None
+"""
+
+
+def test_a_model_file_dropped_into_the_package_is_saved_and_loaded(tmp_path: Path) -> None:
+    """With no other edit; one process saves, and another that never heard of it loads."""
+    package, saved = tmp_path / "openprior", tmp_path / "saved"
+    shutil.copytree(Path(openprior.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    room = package / "models" / "lottery"
+    for folder in (room, saved):
+        folder.mkdir()
+    (room / "__init__.py").write_text('"""Models of pure chance."""\n')
+    (room / "uniform.py").write_text(DROPPED)
+    for script in (SAVE, LOAD):
+        ran = subprocess.run(
+            [sys.executable, "-c", script, str(saved)],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+    with pytest.raises(ReleaseError, match="unknown kind 'uniform'"):
+        load_model(saved)
+
+
+def test_a_kind_has_one_loader(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"kind 'support': openprior\.models\.support\.SupportModel does"):
+
+        class Impostor(SupportModel):
+            kind = "support"
+
+    make_support().save(tmp_path)
+    assert type(load_model(tmp_path)) is SupportModel
+
+
+def test_a_model_without_one_of_its_parts_cannot_be_made() -> None:
+    class Half(Model):
+        def sample(self, rows: int, rng: np.random.Generator) -> Table:
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match="abstract method"):
+        Half(Domain(SIZES), 1.0)  # type: ignore[abstract]

@@ -19,8 +19,10 @@ from openprior.models.tilted.classes import fit_classes
 from openprior.models.tilted.network import Networks, fit_networks, log_density
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
-from openprior.models.tilted.tilting import TiltedModel, Tilting
+from openprior.models.tilted.tilted_model import TiltedModel
+from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator
+from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal, Workload, all_marginals
@@ -256,7 +258,7 @@ def learn(
     truth = {m: v.astype(float) for m, v in count_table(private, [*marginals, *split(letters)]).items()}
     tilting = Tilting(prior or uniform_prior(private.domain), private.domain, 5000.0, particles, rng)
     for m in split(letters):
-        tilting.measured(m, truth[m] + rng.normal(0, sigma, len(truth[m])), sigma)
+        tilting.measured(Measurement.of(m, truth[m] + rng.normal(0, sigma, len(truth[m])), sigma))
         tilting.fit()
     return tilting, truth
 
@@ -306,7 +308,7 @@ def test_noise_is_not_fitted_where_the_prior_is_right() -> None:
     for m in marginals:
         seen = truth[m] + rng.normal(0, 60, len(truth[m]))
         noise += np.abs(seen - truth[m]).sum() / 5000 / len(marginals)
-        tilting.measured(m, seen, 60.0)
+        tilting.measured(Measurement.of(m, seen, 60.0))
         tilting.fit()
     after = error(tilting.answers(marginals), truth)
     assert after < 1.5 * before
@@ -334,7 +336,9 @@ def test_measuring_the_same_marginal_again_and_again_does_not_diverge(public: bo
     tilting = Tilting(prior, both.domain, 4000.0, 10_000, rng)
     errors = []
     for _ in range(30):
-        tilting.measured(marginal, truth[marginal] + rng.normal(0, sigma, len(truth[marginal])), sigma)
+        tilting.measured(
+            Measurement.of(marginal, truth[marginal] + rng.normal(0, sigma, len(truth[marginal])), sigma)
+        )
         tilting.fit()
         errors.append(error(tilting.answers(wanted), truth))
         block = tilting._blocks[marginal]
@@ -351,7 +355,7 @@ def test_what_stands_out_of_the_noise_is_believed_where_the_prior_has_nothing() 
     values = np.zeros(1 << 16)
     values[[7, -1]] = 50, 150
     tilting = Tilting(uniform_prior(domain), domain, 200.0, 5000, np.random.default_rng(0))
-    tilting.measured(("b",), values, 1.0)
+    tilting.measured(Measurement.of(("b",), values, 1.0))
     tilting.fit()
     np.testing.assert_allclose(tilting.answers([("b",)])[("b",)][[7, -1]], [50, 150], atol=8)
 
@@ -363,7 +367,7 @@ def test_measurements_of_one_marginal_are_merged_by_their_precision() -> None:
     sigmas = (10.0, 2.0, 5.0)
     values = [truth + rng.normal(0, s, 12) for s in sigmas]
     for v, s in zip(values, sigmas, strict=True):
-        tilting.measured(("a", "b"), v, s)
+        tilting.measured(Measurement.of(("a", "b"), v, s))
     precision = sum(1 / s**2 for s in sigmas)
     pooled = sum(v / s**2 for v, s in zip(values, sigmas, strict=True)) / precision
     block = tilting._blocks[("a", "b")]
@@ -373,7 +377,7 @@ def test_measurements_of_one_marginal_are_merged_by_their_precision() -> None:
     assert tilting._cells.shape == (1, 5000)
     tilting.fit()
     once = Tilting(uniform_prior(domain), domain, 5000.0, 5000, np.random.default_rng(0))
-    once.measured(("a", "b"), pooled, 1 / math.sqrt(precision))
+    once.measured(Measurement.of(("a", "b"), pooled, 1 / math.sqrt(precision)))
     once.fit()
     sigma = 1 / math.sqrt(precision)
     np.testing.assert_allclose(
@@ -411,7 +415,7 @@ def test_trust_follows_what_measurements_say() -> None:
     for prior in (good, bad):
         tilting = Tilting(prior, both.domain, 5000.0, 10_000, rng)
         for m in marginals[:4]:
-            tilting.measured(m, truth[m].astype(float), 5.0)
+            tilting.measured(Measurement.of(m, truth[m].astype(float), 5.0))
         found.append(tilting.trust)
     assert found[0] > 5 * found[1]
 
@@ -503,7 +507,7 @@ def test_intervals_cover_the_private_counts() -> None:
         prior = fit_prior(both.take(np.arange(4000, 5000)), triples, rng)
         tilting = Tilting(prior, both.domain, 4000.0, 20_000, rng)
         for m in pairs[::2]:
-            tilting.measured(m, truth[m] + rng.normal(0, 8, len(truth[m])), 8.0)
+            tilting.measured(Measurement.of(m, truth[m] + rng.normal(0, 8, len(truth[m])), 8.0))
             tilting.fit()
         model = tilting.finish(triples, 30_000)
         answers, deviations = model.answers(triples), model.standard_errors(triples)

@@ -15,9 +15,10 @@ from openprior.counting.engine import Executor
 from openprior.methods.hierarchy.group_priors import GroupPrior
 from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.dependence import Dependence
-from openprior.models.base import round_to_counts
 from openprior.models.relative_entropy import Partial, ide
-from openprior.models.shrink import Measured, pooled_trust, shrink
+from openprior.models.rounding import round_to_counts
+from openprior.models.shrink import pooled_trust, shrink
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, join
 
@@ -155,7 +156,7 @@ class _Task:
 
     union: _Union
     total: float
-    measured: tuple[Measured, ...]
+    measured: tuple[Measurement, ...]
     seed: np.random.SeedSequence
     trusts: tuple[float, ...] | None = None
     """To shrink each measurement with; None to meet them by IDE."""
@@ -176,7 +177,7 @@ def _tasks(
         _Task(
             union,
             float(total),
-            tuple(Measured(m.marginal, m.values[group], m.sigma) for m in measured),
+            tuple(Measurement.of(m.marginal, m.values[group], m.sigma) for m in measured),
             seeds[group],
             trusts,
             updates,

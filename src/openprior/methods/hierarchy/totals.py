@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.base import round_to_counts
+from openprior.models.rounding import round_to_counts
 
 __all__ = ["refined", "whole"]
 

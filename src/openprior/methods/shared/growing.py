@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError
-from openprior.models.graphical.estimation import Estimator, Observation
+from openprior.models.graphical.estimation import Estimator
 from openprior.models.graphical.junction import Structure, megabytes
+from openprior.models.graphical.loss import Weigh, by_precision
 from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.calibrate import gaussian_sigma_squared
 from openprior.privacy.measurement import Measurement
@@ -28,17 +29,23 @@ _ROWS = 1 << 18
 
 
 class GrowingModel:
-    """The observations so far, and the model closest to them."""
+    """The measurements so far, and the model closest to them."""
 
     def __init__(
-        self, domain: Domain, total: float | None, rng: np.random.Generator, *, size_limit: float
+        self,
+        domain: Domain,
+        total: float | None,
+        rng: np.random.Generator,
+        *,
+        size_limit: float,
+        weigh: Weigh = by_precision,
     ) -> None:
         """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes."""
         check_size(domain, size_limit)
-        self.observations: list[Observation] = []
+        self.measurements: list[Measurement] = []
         self._size_limit, self._rng = size_limit, rng
         self._structure = Structure(domain)
-        self._estimator = Estimator(domain, total, tolerance=5e-4, max_steps=60)
+        self._estimator = Estimator(domain, total, weigh=weigh, tolerance=5e-4, max_steps=60)
         self.model: GraphicalModel = self._estimator.fit([])
 
     def candidates(self, marginals: Iterable[Marginal], used: float) -> list[Marginal]:
@@ -54,20 +61,16 @@ class GrowingModel:
         return self.model.approximate_answers(marginals, self._rng, effort=_EFFORT, rows=_ROWS)
 
     def measured(self, *measurements: Measurement) -> None:
-        """Take private measurements in, weighted by 1/σ², and fit again."""
-        self.observe(*(Observation(m.marginal, m.values, 1 / m.sigma**2, m.sigma) for m in measurements))
-
-    def observe(self, *observations: Observation) -> None:
-        """Take observations in and fit again."""
-        for seen in observations:
-            self._structure = self._structure.with_marginal(seen.marginal)
-        self.observations += observations
-        self.model = self._estimator.fit(self.observations, self._structure)
+        """Take measurements in and fit again."""
+        for measurement in measurements:
+            self._structure = self._structure.with_marginal(measurement.marginal)
+        self.measurements += measurements
+        self.model = self._estimator.fit(self.measurements, self._structure)
 
     def finish(self) -> GraphicalModel:
         """The model, fitted more closely than it has to be between rounds."""
         self._estimator.tolerance, self._estimator.max_steps = 1e-4, 80
-        self.model = self._estimator.fit(self.observations, self._structure)
+        self.model = self._estimator.fit(self.measurements, self._structure)
         return self.model
 
 

@@ -1,1 +1,13 @@
-"""Private-PGM: junction trees, compiled messages, estimation from noisy marginals, exact answers, rows."""
+"""Private-PGM (McKenna, Sheldon & Miklau 2019): the graphical model closest to noisy marginals, with exact answers.
+
+junction.py     the junction tree that a set of marginals needs, and how large it would be with one more
+chordal.py      the compiled search for small cliques
+propagation.py  message passing: a tree and its factors, written down as tables of integers
+messages.py     the compiled loops over those tables
+loss.py         how far a model is from its measurements, and how these are weighed
+estimation.py   the model of least loss
+model.py        the model itself: answers, rows, files
+elimination.py  marginals across cliques
+routes.py       where their attributes meet, and at what cost
+row_cells.py    cells for rows: rounded, or drawn
+"""

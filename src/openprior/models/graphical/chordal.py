@@ -1,6 +1,6 @@
 """The compiled search for a chordal graph with small cliques around a given graph.
 
-JAM-PGM and AIM ask for the size of a model with one more marginal hundreds of times a round; this is what answers.
+JAM-PGM and AIM ask for the size of a model with one more marginal hundreds of times per round; this is what answers.
 """
 
 import numba as nb
@@ -14,7 +14,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @nb.njit(nogil=True, cache=True)
 def triangulate(adjacent, sizes, cliques):  # type: ignore[no-untyped-def]
-    """Write the maximal cliques of a chordal graph around this one, one a row; returns how many, and their cells.
+    """Write the maximal cliques of a chordal graph around this one, one per row; returns how many, and their cells.
 
     The best of a few greedy elimination orders: next the vertex whose clique is smallest (ties: fewest new edges), or
     the one with fewest new edges (ties: smallest clique); first by the true sizes, then by bent ones.

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from openprior.errors import OptionError, WorkloadError
 from openprior.models.graphical.junction import Structure
-from openprior.models.graphical.loss import Loss, Observation, Point, estimate_total, in_order
+from openprior.models.graphical.loss import Loss, Point, Weigh, alike, by_precision, estimate_total, in_order
 from openprior.models.graphical.model import GraphicalModel
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 
-__all__ = ["METHODS", "Estimator", "Fit", "Observation", "estimate", "estimate_total"]
+__all__ = ["METHODS", "Estimator", "Fit", "alike", "by_precision", "estimate", "estimate_total"]
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ class Fit:
     """How a fit went."""
 
     objective: float
-    """½ Σ wᵢ‖μ_τᵢ − yᵢ‖² over the observations."""
+    """½ Σ wᵢ‖μ_τᵢ − yᵢ‖² over the measurements."""
     gap: float
     """The objective is above its minimum by at most this."""
     steps: int
@@ -55,35 +56,38 @@ class Fit:
 
 def estimate(
     domain: Domain,
-    observations: Iterable[Observation],
+    measurements: Iterable[Measurement],
     total: float | None = None,
     *,
+    weigh: Weigh = by_precision,
     zeros: Mapping[Marginal, NDArray[np.bool_]] | None = None,
     method: str = "accelerated",
     tolerance: float = 1e-3,
     max_steps: int = 2000,
 ) -> GraphicalModel:
-    """The model closest to the observations; `Estimator` does the same again and again, and says how it went."""
-    return Estimator(domain, total, zeros=zeros, method=method, tolerance=tolerance, max_steps=max_steps).fit(
-        observations
+    """The model closest to the measurements; `Estimator` does the same again and again, and says how it went."""
+    estimator = Estimator(
+        domain, total, weigh=weigh, zeros=zeros, method=method, tolerance=tolerance, max_steps=max_steps
     )
+    return estimator.fit(measurements)
 
 
 class Estimator:
-    """Fits models to growing sets of observations, each time from where the last fit ended."""
+    """Fits models to growing sets of measurements, each time from where the last fit ended."""
 
     def __init__(
         self,
         domain: Domain,
         total: float | None = None,
         *,
+        weigh: Weigh = by_precision,
         zeros: Mapping[Marginal, NDArray[np.bool_]] | None = None,
         method: str = "accelerated",
         tolerance: float = 1e-3,
         max_steps: int = 2000,
     ) -> None:
-        """`total` is the number of rows, estimated from the observations if not given; `zeros` has, for some
-        marginals, which of their cells no row can be in."""
+        """`total` is the number of rows, estimated from the measurements if not given; `weigh` gives each its weight
+        in the loss; `zeros` has, for some marginals, which of their cells no row can be in."""
         if method not in METHODS:
             raise OptionError(f"method '{method}' must be one of {', '.join(METHODS)}")
         if max_steps < 1 or not tolerance > 0:
@@ -92,7 +96,7 @@ class Estimator:
             )
         if total is not None and not (np.isfinite(total) and total > 0):
             raise OptionError(f"total ({total}) must be positive")
-        self.domain, self.total = domain, total
+        self.domain, self.total, self.weigh = domain, total, weigh
         self.method, self.tolerance, self.max_steps = method, tolerance, max_steps
         self.last: Fit | None = None
         self._zeros: dict[Marginal, NDArray[np.bool_]] = {}
@@ -101,16 +105,16 @@ class Estimator:
             self._zeros[key] = flat | self._zeros.get(key, False)
         self._potentials: dict[Marginal, Floats] = {}
         self._step: float | None = None
-        self._observations = 0
+        self._count = 0
 
-    def fit(self, observations: Iterable[Observation], structure: Structure | None = None) -> GraphicalModel:
-        """The model closest to these observations; `structure`, if given, has cliques for all of them."""
-        seen = list(observations)
-        loss = Loss(self.domain, seen, self._zeros, self.total, structure)
-        find = _accelerated if self.method == "accelerated" else _mirror
-        point, self.last, self._step = find(
+    def fit(self, measurements: Iterable[Measurement], structure: Structure | None = None) -> GraphicalModel:
+        """The model closest to these measurements; `structure`, if given, has cliques for all of them."""
+        given = list(measurements)
+        loss = Loss(self.domain, given, self.weigh, self._zeros, self.total, structure)
+        descend = _accelerated if self.method == "accelerated" else _mirror
+        point, self.last, self._step = descend(
             loss,
-            self._start(loss, len(seen)),
+            self._start(loss, len(given)),
             self._step,
             tolerance=self.tolerance,
             max_steps=self.max_steps,
@@ -120,8 +124,8 @@ class Estimator:
         loss.evaluate(point.potentials)
         return GraphicalModel(loss.propagation.tree, loss.propagation.clique_tables(), loss.total)
 
-    def _start(self, loss: Loss, observations: int) -> Point:
-        """Where the last fit ended, with one new observation already taken in; or the uniform distribution.
+    def _start(self, loss: Loss, count: int) -> Point:
+        """Where the last fit ended, with one new measurement already taken in; or the uniform distribution.
 
         A potential that earlier fits have driven far down would take very many steps to come up again, as steps are
         multiplied with what is left of the cell; so, if there is anything new, it starts no deeper than 6 below its
@@ -132,9 +136,9 @@ class Estimator:
         for m in factors:
             if m in self._potentials:
                 known = self._potentials[m]
-                deepest = known.max() - _DEPTH if observations != self._observations else -np.inf
+                deepest = known.max() - _DEPTH if count != self._count else -np.inf
                 loss.part(start, m)[:] = np.maximum(known, deepest)
-        self._observations = observations
+        self._count = count
         point = loss.evaluate(start)
         fresh = [m for m in factors if m not in self._potentials]
         if self._potentials and len(fresh) == 1:

@@ -3,7 +3,7 @@
 Attributes that are in a marginal together are joined by an edge; a greedy elimination order makes the graph chordal;
 its maximal cliques are the model's tables, joined in a tree (a forest, if the graph falls apart) along the largest
 shared sets. `Structure` predicts how large the model would become with one more marginal, which JAM-PGM and AIM ask
-hundreds of times a round: compiled, remembered from round to round, and without building anything.
+hundreds of times per round: compiled, remembered from round to round, and without building anything.
 
 >>> from openprior.schema.domain import Domain
 >>> domain = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
@@ -15,6 +15,7 @@ hundreds of times a round: compiled, remembered from round to round, and without
 """
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,7 @@ class Structure:
 
     @property
     def megabytes(self) -> float:
-        """The size of the tables, at eight bytes a cell."""
+        """The size of the tables, at eight bytes per cell."""
         return megabytes(self._cells)
 
     def cells_with(self, marginal: Iterable[str]) -> float:
@@ -79,13 +80,12 @@ class Structure:
     def with_marginal(self, marginal: Iterable[str]) -> "Structure":
         """The structure with one more marginal; as large as `cells_with` said."""
         places = self._places(marginal)
-        made = object.__new__(Structure)
-        made.__dict__.update(self.__dict__)
-        made._adjacent = self._adjacent.copy()
-        _join(made._adjacent, places)
+        larger = copy(self)
+        larger._adjacent = self._adjacent.copy()
+        _join(larger._adjacent, places)
         if not self._has(places):
-            made._cliques, made._cells = _triangulate(made._adjacent, self._sizes)
-        return made
+            larger._cliques, larger._cells = _triangulate(larger._adjacent, self._sizes)
+        return larger
 
     def _has(self, places: list[int]) -> bool:
         """Whether a clique has them all: then nothing changes, even if another triangulation could now be found."""
@@ -119,10 +119,10 @@ class JunctionTree:
     separators: tuple[Marginal, ...]
 
     def __init__(self, domain: Domain, cliques: Iterable[Marginal]) -> None:
-        found = tuple(cliques)
-        order, up = _spanning(domain, found)
+        given = tuple(cliques)
+        order, up = _spanning(domain, given)
         place = {c: i for i, c in enumerate(order)}
-        self._set(domain, tuple(found[c] for c in order), tuple(place.get(up[c], -1) for c in order))
+        self._set(domain, tuple(given[c] for c in order), tuple(place.get(up[c], -1) for c in order))
 
     def _set(self, domain: Domain, cliques: tuple[Marginal, ...], parents: tuple[int, ...]) -> None:
         shared = [
@@ -136,9 +136,9 @@ class JunctionTree:
     @classmethod
     def restore(cls, domain: Domain, cliques: Iterable[Marginal], parents: Iterable[int]) -> "JunctionTree":
         """A tree as it was, with the same cliques, order and parents."""
-        made = object.__new__(cls)
-        made._set(domain, tuple(cliques), tuple(parents))
-        return made
+        tree = object.__new__(cls)
+        tree._set(domain, tuple(cliques), tuple(parents))
+        return tree
 
     @property
     def cells(self) -> int:
@@ -152,8 +152,8 @@ class JunctionTree:
 
     def host(self, marginal: Iterable[str]) -> int | None:
         """The smallest clique that has all these attributes."""
-        wanted = set(marginal)
-        able = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
+        attributes = set(marginal)
+        able = [i for i, c in enumerate(self.cliques) if attributes <= set(c)]
         return min(able, key=lambda i: self.domain.size(self.cliques[i])) if able else None
 
 

@@ -1,9 +1,10 @@
 """The loss of Private-PGM on one junction tree: f(μ) = ½ Σᵢ wᵢ‖μ_τᵢ − yᵢ‖², its gradient, and a bound on its minimum.
 
-`estimate.py` minimises it. Everything here is one pass of messages or a few sums over the measured cells.
+`estimation.py` minimises it. Everything here is one pass of messages or a few sums over the measured cells.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,39 +14,47 @@ from numpy.typing import NDArray
 from openprior.errors import OptionError, WorkloadError
 from openprior.models.graphical.junction import JunctionTree, Structure
 from openprior.models.graphical.propagation import Propagation
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 
-__all__ = ["Loss", "Observation", "Point", "estimate_total", "in_order"]
+__all__ = ["Loss", "Point", "Weigh", "alike", "by_precision", "estimate_total", "in_order"]
 
 Floats = NDArray[np.float64]
+Weigh = Callable[[Measurement], float]
+"""The weight wᵢ of a measurement in the loss: `by_precision` or `alike`."""
 
 _LEAST = 0.05
-"""The smallest factor by which a new observation moves a cell before the first step."""
+"""The smallest factor by which a new measurement moves a cell before the first step."""
 
 
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """A marginal as it was measured: counts with noise, and their weight in the loss (1/σ², or 1 for all alike)."""
+def by_precision(measurement: Measurement) -> float:
+    """wᵢ = 1/σᵢ²: the least loss is the largest likelihood, if the noise is Gaussian."""
+    sigma = measurement.sigma
+    if not 0 < sigma < math.inf:
+        raise OptionError(
+            f"the sigma of {measurement.marginal} ({sigma}) must be positive and finite; "
+            "counts without noise can only be weighed alike"
+        )
+    return 1 / sigma**2
 
-    marginal: Marginal
-    values: Floats
-    weight: float = 1.0
-    sigma: float = 0.0
-    """The standard deviation of the noise, if it is known: no fit need be much closer than that."""
+
+def alike(measurement: Measurement) -> float:
+    """wᵢ = 1, whatever the noise; σ says only how closely a fit need come, and may be 0."""
+    return 1.0
 
 
-def estimate_total(observations: Iterable[Observation]) -> float:
+def estimate_total(measurements: Iterable[Measurement], weigh: Weigh = by_precision) -> float:
     """The number of rows, from the sums of the measured marginals, weighted by inverse variance; at least 1.
 
-    >>> m = Observation(("a",), np.array([3.0, 5.0]), 1.0), Observation(("b",), np.array([10.0]), 1.0)
+    >>> m = Measurement.of(("a",), np.array([3.0, 5.0]), 1.0), Measurement.of(("b",), np.array([10.0]), 1.0)
     >>> round(estimate_total(m), 3)  # 8 with variance 2, and 10 with variance 1
     9.333
     """
     top = bottom = 0.0
-    for seen in observations:
-        precision = seen.weight / len(seen.values)
-        top, bottom = top + precision * float(seen.values.sum()), bottom + precision
+    for measured in measurements:
+        precision = weigh(measured) / len(measured.values)
+        top, bottom = top + precision * float(measured.values.sum()), bottom + precision
     return max(1.0, top / bottom) if bottom > 0 else 1.0
 
 
@@ -61,33 +70,28 @@ class Point:
 
 
 class Loss:
-    """The loss on one tree. Observations of the same marginal are one, with their weights added: f less a constant."""
+    """The loss on one tree. Measurements of the same marginal are one, with their weights added: f less a constant."""
 
     def __init__(
         self,
         domain: Domain,
-        observations: list[Observation],
+        measurements: Sequence[Measurement],
+        weigh: Weigh,
         zeros: Mapping[Marginal, NDArray[np.bool_]],
         total: float | None,
         structure: Structure | None,
     ) -> None:
         merged: dict[Marginal, tuple[Floats, float]] = {}
         self._constant = 0.0
-        for seen in observations:
-            marginal = canonical(seen.marginal, domain)
-            if seen.values.shape != (domain.size(marginal),) or not np.isfinite(seen.values).all():
-                raise WorkloadError(
-                    f"an observation of {marginal} needs {domain.size(marginal)} finite numbers"
-                )
-            counts = in_order(seen.values, seen.marginal, domain)
-            if not (np.isfinite(seen.weight) and seen.weight > 0):
-                raise OptionError(f"the weight of {marginal} ({seen.weight}) must be positive")
+        for measured in measurements:
+            marginal, counts = _checked(measured, domain)
+            own = weigh(measured)
             values, weight = merged.get(marginal, (np.zeros(len(counts)), 0.0))
-            both = weight + seen.weight
-            mean = values + (counts - values) * (seen.weight / both)
-            self._constant += 0.5 * seen.weight * weight / both * float(((counts - values) ** 2).sum())
+            both = weight + own
+            mean = values + (counts - values) * (own / both)
+            self._constant += 0.5 * own * weight / both * float(((counts - values) ** 2).sum())
             merged[marginal] = (mean, both)
-        self.total = estimate_total(observations) if total is None else float(total)
+        self.total = estimate_total(measurements, weigh) if total is None else float(total)
         factors = [*merged, *(m for m in zeros if m not in merged)]
         needed = structure or Structure(domain, factors)
         self.propagation = Propagation(JunctionTree(domain, needed.cliques), factors)
@@ -98,7 +102,7 @@ class Loss:
             self.part(self._weights, m)[:] = weight
         for m, impossible in zeros.items():
             self.part(self._fixed, m)[impossible] = -np.inf
-        self.noise = 0.5 * sum(o.weight * o.sigma**2 * len(o.values) for o in observations)
+        self.noise = 0.5 * sum(weigh(m) * m.sigma**2 * len(m.values) for m in measurements)
         self.smoothness = self.total * sum(weight for _, weight in merged.values())
         self.scale = self._constant + 0.5 * sum(
             weight * float(((values - self.total / len(values)) ** 2).sum())
@@ -112,10 +116,10 @@ class Loss:
 
     def evaluate(self, potentials: Floats) -> Point:
         """One pass of messages."""
-        found, log_z = self.propagation.marginals(potentials + self._fixed, self.total)
+        view, log_z = self.propagation.marginals(potentials + self._fixed, self.total)
         if log_z == -np.inf:
             raise WorkloadError("the structural zeros leave no possible row; remove some of them")
-        marginals = found.copy()
+        marginals = view.copy()
         residual = marginals - self._values
         gradient = self._weights * residual
         return Point(
@@ -131,21 +135,21 @@ class Loss:
         """Whether the gap is small beside the objective of the uniform distribution (or of this one, if larger): below
         the tolerance, or below what the noise alone adds to the objective and twenty times the tolerance.
 
-        Observations that a model can match have a minimum of 0, and no gap is small beside that. Fitting noise more
+        Measurements that a model can match have a minimum of 0, and no gap is small beside that. Fitting noise more
         closely does not bring the answers closer to the truth (on ADULT at ε = 1 it takes them away from it).
         """
         small = tolerance * max(at.objective, self.scale)
         return gap <= max(small, min(self.noise, 20 * small))
 
     def shortcut(self, at: Point, marginal: Marginal) -> Floats:
-        """Potentials that bring one new observation to its values at once (a step of proportional fitting), in so far
+        """Potentials that bring one new measurement to its values at once (a step of proportional fitting), in so far
         as they are positive."""
-        wanted, found = self.part(self._values, marginal), self.part(at.marginals, marginal)
+        values, fitted = self.part(self._values, marginal), self.part(at.marginals, marginal)
         potentials = at.potentials.copy()
         part = self.part(potentials, marginal)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.maximum(wanted / found, _LEAST)
-        part[found > 0] += np.log(ratio[found > 0])
+            ratio = np.maximum(values / fitted, _LEAST)
+        part[fitted > 0] += np.log(ratio[fitted > 0])
         return potentials
 
     def curvature(self, a: Point, b: Point) -> tuple[float, float]:
@@ -154,6 +158,14 @@ class Loss:
         square = 0.5 * float(move @ (self._weights * move))
         entropy = float((b.potentials - a.potentials) @ b.marginals) - self.total * (b.log_z - a.log_z)
         return square, entropy
+
+
+def _checked(measured: Measurement, domain: Domain) -> tuple[Marginal, Floats]:
+    """The marginal and its noisy counts, in the domain's order."""
+    marginal = canonical(measured.marginal, domain)
+    if measured.values.shape != (domain.size(marginal),) or not np.isfinite(measured.values).all():
+        raise WorkloadError(f"a measurement of {marginal} needs {domain.size(marginal)} finite numbers")
+    return marginal, in_order(measured.values, measured.marginal, domain)
 
 
 def in_order(cells: NDArray[Any], marginal: Iterable[str], domain: Domain) -> NDArray[Any]:

@@ -1,40 +1,39 @@
 """The graphical model of Private-PGM: marginals of cliques that agree where they overlap, and nothing else assumed.
 
 Among all distributions with these clique marginals it is the one of largest entropy. Answers are exact whatever the
-marginal: read off inside a clique, by variable elimination across. `estimate.py` fits one to noisy measurements.
+marginal: read off inside a clique, by variable elimination across. `estimation.py` fits one to noisy measurements.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
-from openprior.models.base import Model, register_model, write_arrays
+from openprior.models.base import Model, Saved
 from openprior.models.graphical.elimination import Elimination
 from openprior.models.graphical.junction import JunctionTree, megabytes
 from openprior.models.graphical.propagation import layout
 from openprior.questions.workload import Marginal
-from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
 
 __all__ = ["GraphicalModel"]
 
 Floats = NDArray[np.float64]
 
-_GOLDEN = (5**0.5 - 1) / 2
 
-
-class GraphicalModel:
+class GraphicalModel(Model):
     """Clique marginals on a junction tree, scaled to `total` rows."""
 
+    kind: ClassVar[str] = "graphical"
+
     def __init__(self, tree: JunctionTree, tables: Sequence[Floats], total: float) -> None:
-        """`tables` has one array a clique, any scale, axes in the order of `layout(clique, separator)`."""
+        """`tables` has one array per clique, any scale, axes in the order of `layout(clique, separator)`."""
+        super().__init__(tree.domain, total)
         self.tree = tree
-        self.total = float(total)
         self.axes = [layout(c, s) for c, s in zip(tree.cliques, tree.separators, strict=True)]
         for axes, table in zip(self.axes, tables, strict=True):
             shape = tuple(tree.domain[a] for a in axes)
@@ -42,11 +41,6 @@ class GraphicalModel:
                 raise ValueError(f"clique {axes} needs a table of {shape} finite numbers ≥ 0, not all 0")
         self.tables = [table / table.sum() for table in tables]
         self._elimination: Elimination | None = None
-
-    @property
-    def domain(self) -> Domain:
-        """The tree's domain."""
-        return self.tree.domain
 
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Exact marginals of the model, inside cliques or across."""
@@ -60,15 +54,15 @@ class GraphicalModel:
 
         For scores, which may be rough at no cost in privacy; never for what is released.
         """
-        wanted = Cells(self.domain, marginals).marginals
+        asked = Cells(self.domain, marginals).marginals
         engine = self._engine()
-        exact = [m for m in wanted if engine.cost(m) <= effort]
-        found = {m: engine.marginal(m) * self.total for m in exact}
-        rest = [m for m in wanted if m not in found]
+        exact = [m for m in asked if engine.cost(m) <= effort]
+        answers = {m: engine.marginal(m) * self.total for m in exact}
+        rest = [m for m in asked if m not in answers]
         if rest:
             for m, counts in count_table(self.sample(rows, rng), rest).items():
-                found[m] = counts.astype(np.float64) * (self.total / rows)
-        return {m: found[m] for m in wanted}
+                answers[m] = counts.astype(np.float64) * (self.total / rows)
+        return {m: answers[m] for m in asked}
 
     def _engine(self) -> Elimination:
         if self._elimination is None:
@@ -79,6 +73,9 @@ class GraphicalModel:
         """So many rows. Rounded: every clique's cells come as often as they should, up to less than one row for each
         value of the separator; otherwise independent draws. Either way they come in random order, and one row alone
         follows the model."""
+        from openprior.models.graphical.row_cells import draw_cells, round_cells
+
+        cells_of = round_cells if rounded else draw_cells
         columns: dict[str, NDArray[Any]] = {}
         for c in range(len(self.tree.cliques) - 1, -1, -1):
             separator = self.tree.separators[c]
@@ -87,7 +84,7 @@ class GraphicalModel:
             groups = np.zeros(rows, np.int64)
             for a in separator:
                 groups = groups * self.domain[a] + columns[a]
-            cells = _rounded(groups, table, rng) if rounded else _drawn(groups, table, rng)
+            cells = cells_of(groups, table, rng)
             fresh = self.axes[c][len(separator) :]
             for a, codes in zip(fresh, np.unravel_index(cells, [self.domain[a] for a in fresh]), strict=True):
                 columns[a] = codes.astype(dtype_for(self.domain[a]))
@@ -109,40 +106,12 @@ class GraphicalModel:
         tree = self.tree
         facts = {"total": self.total, "cliques": [*map(list, tree.cliques)], "parents": list(tree.parents)}
         arrays = {f"clique{i}": t for i, t in enumerate(self.tables)}
-        write_arrays(folder, "graphical", self.domain, facts, arrays)
+        self._write(folder, facts, arrays)
 
-
-@register_model("graphical")
-def _load(header: dict[str, Any], arrays: dict[str, NDArray[Any]], folder: Path) -> Model:
-    cliques = [tuple(c) for c in header["cliques"]]
-    tree = JunctionTree.restore(Domain(header["domain"]), cliques, header["parents"])
-    return GraphicalModel(tree, [arrays[f"clique{i}"] for i in range(len(cliques))], header["total"])
-
-
-def _rounded(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A cell for each row. Within a group in random order; offsets of a golden-ratio sequence, so that roundings up
-    in one group meet roundings down in the next, and the cells' totals over all groups come out right too."""
-    from openprior.models.graphical.messages import round_rows
-
-    shuffled = rng.permutation(len(groups))
-    rows = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    counts = np.bincount(groups, minlength=len(table))
-    filled = np.flatnonzero(counts)
-    offsets = np.zeros(len(table))
-    offsets[filled] = (rng.random() + _GOLDEN * np.arange(len(filled))) % 1.0
-    cells = np.zeros(len(groups), np.int64)
-    round_rows(rows, np.cumsum([0, *counts]), table, offsets, cells)
-    return cells
-
-
-def _drawn(groups: NDArray[np.int64], table: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """An independent draw for each row."""
-    ends = np.cumsum(table, axis=1)
-    before = np.cumsum([0.0, *ends[:, -1]])
-    marks = before[groups] + rng.random(len(groups)) * ends[groups, -1]
-    flat = (ends + before[:-1, None]).reshape(-1)
-    width = table.shape[1]
-    found: NDArray[np.int64] = np.searchsorted(flat, marks, side="right") - groups * width
-    last = width - 1 - np.argmax(table[:, ::-1] > 0, axis=1)
-    cells: NDArray[np.int64] = np.minimum(np.maximum(found, 0), last[groups])
-    return cells
+    @classmethod
+    def load(cls, saved: Saved) -> "GraphicalModel":
+        """The same tree, with the same order and parents."""
+        cliques = [tuple(c) for c in saved.facts["cliques"]]
+        tree = JunctionTree.restore(saved.domain, cliques, saved.facts["parents"])
+        tables = [saved.arrays[f"clique{i}"] for i in range(len(cliques))]
+        return cls(tree, tables, saved.facts["total"])

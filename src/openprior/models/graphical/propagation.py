@@ -40,9 +40,9 @@ def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Margina
 
     pool: list[NDArray[np.int32]] = []
     link = np.array(_map(domain, axes, target, 0, pool), np.int64)
-    found = np.zeros(domain.size(target))
-    project(table, found, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
-    return found
+    sums = np.zeros(domain.size(target))
+    project(table, sums, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
+    return sums
 
 
 class Propagation:
@@ -159,7 +159,7 @@ class Propagation:
             self._source[start:end] = 0.0
 
     def clique_tables(self) -> list[Floats]:
-        """Copies of the cliques' marginals, each with one axis an attribute, in the order of `axes`."""
+        """Copies of the cliques' marginals, each with one axis per attribute, in the order of `axes`."""
         shape = [[self.tree.domain[a] for a in axes] for axes in self.axes]
         ends = self.clique_starts
         return [self.beliefs[ends[i] : ends[i + 1]].reshape(s).copy() for i, s in enumerate(shape)]
@@ -245,11 +245,11 @@ def _run(domain: Domain, axes: Sequence[str], strides: dict[str, int]) -> tuple[
 def offsets(domain: Domain, axes: Sequence[str], target: Sequence[str]) -> NDArray[np.int32]:
     """For every cell of a table with these axes, its place in the target as far as they tell it."""
     strides = _strides(domain, target)
-    found = np.zeros(1, np.int32)
+    places = np.zeros(1, np.int32)
     for a in axes:
         steps = np.arange(domain[a], dtype=np.int32) * strides.get(a, 0)
-        found = np.add.outer(found, steps).reshape(-1)
-    return found
+        places = np.add.outer(places, steps).reshape(-1)
+    return places
 
 
 def _strides(domain: Domain, target: Sequence[str]) -> dict[str, int]:

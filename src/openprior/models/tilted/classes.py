@@ -94,7 +94,7 @@ def _flat(codes: Codes, starts: Ints) -> NDArray[np.int32]:
 
 @nb.njit(nogil=True, cache=True)
 def _sums(cells, member, total):  # type: ignore[no-untyped-def]
-    """Membership a (attribute, value) and class."""
+    """Membership per (attribute, value) and class."""
     out = np.zeros((total, member.shape[1]), np.float32)
     for r in range(len(cells)):
         for a in range(cells.shape[1]):

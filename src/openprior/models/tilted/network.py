@@ -29,7 +29,7 @@ _NUMBERS = 1 << 19
 """Largest number of probabilities of one attribute while structures are learnt; the conditionals may have four times
 as many. Both bounds keep the scratch space small, whatever the columns' sizes."""
 _GAIN = 1e-3
-"""A parent must bring so much likelihood a row."""
+"""A parent must bring so much likelihood per row."""
 _ROWS = 1 << 14
 """Rows that structures are learnt from; the conditionals use all of them."""
 
@@ -63,15 +63,13 @@ def fit_networks(codes: NDArray[np.uint16], sizes: Ints, count: int, rng: np.ran
     columns = np.ascontiguousarray(some.T)
     orders = [rng.permutation(attributes) for _ in range(3 * count)]
     with ThreadPoolExecutor(workers()) as pool:
-        found = list(pool.map(lambda order: _learn_structure(columns, sizes, order), orders))
-        found.sort(key=lambda structure: -structure[0])
+        structures = list(pool.map(lambda order: _learn_structure(columns, sizes, order), orders))
+        best = sorted(structures, key=lambda structure: -structure[0])[:count]
         every = np.ascontiguousarray(codes.T)
         parts = list(
-            pool.map(
-                lambda f: [_conditional(every, sizes, a, f[2][a]) for a in range(attributes)], found[:count]
-            )
+            pool.map(lambda s: [_conditional(every, sizes, a, s[2][a]) for a in range(attributes)], best)
         )
-    return _flatten([f[1] for f in found[:count]], parts, sizes)
+    return _flatten([order for _, order, _ in best], parts, sizes)
 
 
 def _learn_structure(
@@ -198,7 +196,7 @@ def _conditional(columns: NDArray[np.uint16], sizes: Ints, a: int, parents: list
     ids, back = np.zeros(rows, np.int32), np.full(rows, 1.0 / size)
     contexts, groups = int(np.prod(sizes[parents])) if parents else 1, 1
     index = np.zeros(contexts, np.int32)
-    keys, tables, made = np.zeros(rows, np.int64), [], 0
+    keys, tables, table_rows = np.zeros(rows, np.int64), [], 0
     previous = np.full((1, size), 1.0 / size)
     above = np.zeros(1, np.int64)
     used: list[int] = []
@@ -207,7 +205,7 @@ def _conditional(columns: NDArray[np.uint16], sizes: Ints, a: int, parents: list
             b = parents[level - 1]
             trial = np.empty(rows, np.int32)
             n = _split(ids, columns[b], sizes[b], scratch, trial)
-            if (made + n) * size > 4 * _NUMBERS:
+            if (table_rows + n) * size > 4 * _NUMBERS:
                 break
             above = np.zeros(n, np.int64)
             above[trial] = ids
@@ -223,8 +221,8 @@ def _conditional(columns: NDArray[np.uint16], sizes: Ints, a: int, parents: list
         where = np.zeros(groups, np.int64)
         where[ids] = keys
         rest = contexts // int(np.prod(sizes[used])) if used else contexts
-        index.reshape(-1, rest)[where] = (made + np.arange(groups, dtype=np.int32))[:, None]
-        made += groups
+        index.reshape(-1, rest)[where] = (table_rows + np.arange(groups, dtype=np.int32))[:, None]
+        table_rows += groups
     if len(used) < len(parents):
         index = np.ascontiguousarray(index.reshape(int(np.prod(sizes[used])) if used else 1, -1)[:, 0])
     return _Conditional(used, index, np.concatenate(tables))

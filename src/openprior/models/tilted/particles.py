@@ -78,9 +78,9 @@ class Particles:
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
         """Weighted counts; the codes stay fused for the next call with the same marginals."""
-        wanted = tuple(marginals)
-        if self._counter is None or self._counter[0] != wanted:
-            self._counter = wanted, RowCounter(self.table, wanted)
+        key = tuple(marginals)
+        if self._counter is None or self._counter[0] != key:
+            self._counter = key, RowCounter(self.table, key)
         counter = self._counter[1]
         return counter.cells.split(counter.answers(self.weights))
 

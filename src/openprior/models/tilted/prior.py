@@ -155,10 +155,10 @@ def _choose_shares(
             scaled = each / (each.mean(axis=0) + 1 / len(some))
             products += scaled @ each.T
             agreement += scaled @ truth[m]
-    found = _on_simplex(products, agreement)
-    anchored = float(found[1:-1].sum())
-    redraw = float(found[1:-1] @ np.array(_REDRAWS) / anchored) if anchored > 1e-6 else _REDRAWS[-1]
-    return (float(found[0]), anchored, float(found[-1])), redraw
+    shares = _on_simplex(products, agreement)
+    anchored = float(shares[1:-1].sum())
+    redraw = float(shares[1:-1] @ np.array(_REDRAWS) / anchored) if anchored > 1e-6 else _REDRAWS[-1]
+    return (float(shares[0]), anchored, float(shares[-1])), redraw
 
 
 def _drawn(arrays: PriorArrays, rng: np.random.Generator, count: int = _DRAWS) -> Codes:

@@ -1,0 +1,93 @@
+"""What was measured, block by block: one block per measured marginal, with its values, their stiffness and its θ.
+
+The compiled loops read all blocks at once: `FlatBlocks` is how raking sees them (raking.py), `tilt_arrays` how the
+moves do (moves.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.models.tilted.moves import TiltArrays
+from openprior.models.tilted.raking import rake
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
+
+__all__ = ["Block", "FlatBlocks", "tilt_arrays"]
+
+Floats = NDArray[np.float64]
+
+_REACH = 3.0
+"""Log units that θ may move before the particles are drawn anew."""
+
+
+@dataclass(eq=False)
+class Block:
+    """One measured marginal: its values with all measurements merged, what they are trusted with, and its θ."""
+
+    values: Floats
+    variance: float
+    trust: float
+    c: Floats
+    stands_out: NDArray[np.bool_]
+    theta: Floats
+    before: Floats
+    """θ when the particles were drawn."""
+    missing: float = 0.0
+    kappa: float = 0.0
+
+
+class FlatBlocks:
+    """All blocks one after the other, as raking reads them."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.starts = np.cumsum([0, *(len(b.values) for b in blocks)]).astype(np.int64)
+        none = np.zeros(0)
+        self.values = np.concatenate([none, *(b.values for b in blocks)])
+        self.c = np.concatenate([none, *(b.c for b in blocks)])
+        self.stands_out = np.concatenate([none > 0, *(b.stands_out for b in blocks)])
+        self.theta = np.concatenate([none, *(b.theta for b in blocks)])
+        self.before = np.concatenate([none, *(b.before for b in blocks)])
+        self.missing, self.kappa = np.array([b.missing for b in blocks]), np.array([b.kappa for b in blocks])
+        self.gaps, self.held = np.zeros(len(blocks)), np.zeros(len(blocks))
+
+    def rake(self, cells: NDArray[np.int32], weights: Floats, total: float) -> None:
+        """One pass."""
+        rake(
+            cells, weights, self.starts, self.values, self.c, self.stands_out, self.theta, self.before, _REACH,
+            total, self.missing, self.kappa, self.gaps, self.held,
+        )  # fmt: skip
+
+    def put_back(self, blocks: Sequence[Block]) -> None:
+        """θ and what belongs to it."""
+        for b, block in enumerate(blocks):
+            block.theta = self.theta[self.starts[b] : self.starts[b + 1]]
+            block.missing, block.kappa = float(self.missing[b]), float(self.kappa[b])
+
+
+def tilt_arrays(domain: Domain, thetas: Mapping[Marginal, Floats]) -> TiltArrays:
+    """Θ as the moves read it."""
+    widest = max((len(m) for m in thetas), default=1)
+    attributes = np.full((len(thetas), widest), -1, np.int64)
+    strides = np.zeros_like(attributes)
+    of: list[list[tuple[int, int]]] = [[] for _ in domain]
+    for b, marginal in enumerate(thetas):
+        stride = 1
+        for j in reversed(range(len(marginal))):
+            a = domain.position(marginal[j])
+            attributes[b, j], strides[b, j] = a, stride
+            of[a].append((b, stride))
+            stride *= domain[marginal[j]]
+    most = max(1, *(len(blocks) for blocks in of))
+    blocks_of, stride_of = (
+        np.full((len(domain), most), -1, np.int64),
+        np.zeros((len(domain), most), np.int64),
+    )
+    for a, own in enumerate(of):
+        for j, (b, stride) in enumerate(own):
+            blocks_of[a, j], stride_of[a, j] = b, stride
+    starts = np.cumsum([0, *(len(t) for t in thetas.values())])[:-1].astype(np.int64)
+    theta = np.concatenate([*thetas.values(), np.zeros(1)]).astype(np.float32)
+    return TiltArrays(attributes, strides, starts, theta, blocks_of, stride_of)

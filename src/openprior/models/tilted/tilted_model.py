@@ -1,0 +1,117 @@
+"""The finished distribution of a tilted prior: weighted particles, and replicates that say how sure its answers are."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.local import RowCounter
+from openprior.models.base import Model, Saved
+from openprior.models.rows import choose_rows
+from openprior.models.tilted.replicates import Replicates
+from openprior.questions.workload import Marginal, canonical
+from openprior.tables.table import Table
+
+__all__ = ["Diagnostics", "TiltedModel"]
+
+Floats = NDArray[np.float64]
+
+_EFFORT = 1.5e9
+"""Cells looked up while rows are chosen."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How well the particles stand for the distribution."""
+
+    effective: float
+    """Effective sample size, as a share of the particles."""
+    particles: int
+    gaps: Mapping[Marginal, float]
+    """For each measured marginal the root mean square of (measured − fitted), in standard deviations of its noise;
+    about 1 or less where prior and particles can explain what was measured."""
+    shares: tuple[float, float, float]
+    """What is left of classes, anchors and networks."""
+
+
+class TiltedModel(Model):
+    """Weighted particles."""
+
+    kind: ClassVar[str] = "tilted"
+
+    def __init__(
+        self,
+        particles: Table,
+        weights: Floats,
+        total: float,
+        marginals: tuple[Marginal, ...],
+        replicates: Replicates,
+        diagnostics: Diagnostics,
+    ) -> None:
+        """`marginals` are those that the rows should meet."""
+        super().__init__(particles.domain, total)
+        self.particles = particles
+        self.weights: Floats = weights * (total / weights.sum())
+        self.marginals, self.diagnostics = marginals, diagnostics
+        self._replicates = replicates
+
+    def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
+        """Weighted counts of the particles."""
+        counter = self._counter(marginals)
+        return counter.cells.split(counter.answers(self.weights))
+
+    def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
+        """From the replicates, which hold the measurements' noise and the prior's own uncertainty as far as the
+        innovations show it, and from the number of particles. No one knows what the prior has wrong where nothing was
+        measured."""
+        counter = self._counter(marginals)
+        spread = self._replicates.variances(counter)
+        # A cell that most replicates miss has too few of them to tell its spread; thinning alone gives it this much.
+        estimate, particle = counter.answers(self.weights), self.total / self._replicates.chosen.shape[1]
+        spread = np.where(estimate < particle, np.maximum(spread, estimate * particle), spread)
+        carlo = counter.answers(self.weights**2)
+        return counter.cells.split(np.sqrt(spread + carlo))
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Table:
+        """Particles chosen so that the rows' marginals are close to the model's answers."""
+        targets = self.answers(self.marginals)
+        return choose_rows(self.particles, self.weights, rows, targets, rng, effort=_EFFORT)
+
+    def save(self, folder: Path) -> None:
+        """Particles, weights and replicates."""
+        arrays: dict[str, NDArray[Any]] = {
+            "weights": self.weights,
+            "chosen": self._replicates.chosen,
+            "replicate_weights": self._replicates.weights,
+            **{f"column{i}": c for i, c in enumerate(self.particles.columns)},
+        }
+        facts = {
+            "total": self.total,
+            "marginals": [list(m) for m in self.marginals],
+            "effective": self.diagnostics.effective,
+            "gaps": [[list(m), g] for m, g in self.diagnostics.gaps.items()],
+            "shares": list(self.diagnostics.shares),
+        }
+        self._write(folder, facts, arrays)
+
+    @classmethod
+    def load(cls, saved: Saved) -> "TiltedModel":
+        """Particles, weights and replicates."""
+        facts, arrays = saved.facts, saved.arrays
+        table = Table(saved.domain, tuple(arrays[f"column{i}"] for i in range(len(saved.domain))))
+        gaps = {tuple(m): float(g) for m, g in facts["gaps"]}
+        classes, anchors, networks = facts["shares"]
+        return cls(
+            table,
+            arrays["weights"],
+            facts["total"],
+            tuple(tuple(m) for m in facts["marginals"]),
+            Replicates(arrays["chosen"], arrays["replicate_weights"]),
+            Diagnostics(facts["effective"], table.n, gaps, (classes, anchors, networks)),
+        )
+
+    def _counter(self, marginals: Iterable[Iterable[str]]) -> RowCounter:
+        return RowCounter(self.particles, [canonical(m, self.domain) for m in marginals])
