@@ -13,7 +13,17 @@ import openprior as op
 
 SOURCE = Path(__file__).parents[2] / "src" / "openprior"
 ROOMS = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
-LISTED = {"schema", "tables", "questions", "counting", "spark", "guidance"}
+LISTED = {
+    "schema",
+    "tables",
+    "questions",
+    "counting",
+    "spark",
+    "privacy",
+    "releases",
+    "guidance",
+    "command_line",
+}
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)

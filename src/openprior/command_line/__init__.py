@@ -1,1 +1,14 @@
-"""The command line: thin. One file for each family of commands, which read arguments, call the library and print."""
+"""The command line: thin. It reads arguments, calls the library and prints.
+
+main.py            the program: families of commands, errors as one line
+releasing.py       release, check, mechanisms
+guiding.py         plan, screen, tune
+evaluating.py      evaluate, estimate
+ledgers.py         ledger show, budget, close
+schemas.py         schema draft
+demo.py            demo
+demonstration.py   what the demo does
+arguments.py       what words on the command line mean
+options.py         options that mean the same everywhere
+terminal.py        what a person sees: JSON, progress, warnings, bugs
+"""

@@ -148,7 +148,7 @@ def tune(
         int | None, typer.Option(help="Rows that the private table will have: scales the noise to them.")
     ] = None,
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
-    workers: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
     json: Json = False,
 ) -> None:
     """Choose method and options on public data only. Never reads a private table, costs no budget."""

@@ -30,7 +30,7 @@ def schema_draft(
     person_id: Annotated[
         str | None, typer.Option(help="The column that says whose row it is; it is not released.")
     ] = None,
-    max_rows: Annotated[int, typer.Option(help="Most rows a person (Δ), with --person-id.")] = 1,
+    max_rows: Annotated[int, typer.Option(help="Most rows per person (Δ), with --person-id.")] = 1,
     exclude: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
     json: Json = False,
 ) -> None:

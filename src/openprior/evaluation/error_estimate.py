@@ -136,7 +136,7 @@ def estimate_error(
                 if w > 0
             )
         )
-        # References are rounded to 1/1024 row a cell, answers to quarters of one, and scores to steps.
+        # References are rounded to 1/1024 row per cell, answers to quarters of one, and scores to steps.
         rough = max(len(shares[m]) for m in work.marginals) / 2048 + 0.01
         cells = Cells(made.schema.domain, work.marginals)
         answers = np.concatenate([shares[m] * n for m in work.marginals])

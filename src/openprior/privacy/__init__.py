@@ -1,4 +1,23 @@
-"""Everything that stands between the private counts and the world: the neighbouring relation and what it does
-to sensitivities, the conversion of (ε, δ) to ρ and of ρ to noise, the only source of noise, scores as data,
-the ledger that is charged before anything is read, the journal that lets a broken run resume without paying
-twice, and the curator that holds all of them together."""
+"""Everything that stands between the private counts and the world.
+
+unit.py               who is protected: one person with Δ rows, and what a neighbour is
+statistics.py         what may be measured: counts, each with its sensitivity and the proof
+error_statistics.py   errors that may be measured: a score, the best mixture error
+scores.py             what selections compare: scores as data, their bound derived
+events.py             what was done: noise and selections as types, each with its cost
+strict.py             JSON read with suspicion
+calibrate.py          between (ε, δ), ρ and noise scales: pure functions
+noise.py              the only source of noise
+selection.py          exact selection on integers
+best_mixture.py       how well any weights on public rows could do, with certified bounds
+vault.py              where the private counts are
+curator.py            the only way to them: measure, select, partition
+measurement.py        what a measurement gives: the one type from here to the file
+account.py            one run's account: charge, act, journal, in that order
+ledger.py             who may still spend how much on which dataset
+ledger_file.py        the SQLite file behind it
+journal.py            every outcome of a run, on disk before anything is built on it
+run.py                a reserved budget, and what becomes of it when a run ends or breaks
+session.py            the one way in: from a source to a curator
+fake.py               a curator without noise, for tests: NOT PRIVATE
+"""

@@ -43,13 +43,13 @@ class SecureNoise:
     is_private = True
 
     def gaussian(self, counts: Counts, sigma: float) -> Counts:
-        """OpenDP's discrete Gaussian, one call a vector."""
+        """OpenDP's discrete Gaussian, one call per vector."""
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
         return self._add(dp.m.make_gaussian(*space, scale=_up(sigma)), counts)
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
-        """OpenDP's discrete Laplace, one call a vector."""
+        """OpenDP's discrete Laplace, one call per vector."""
         dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return self._add(dp.m.make_laplace(*space, scale=_up(scale)), counts)

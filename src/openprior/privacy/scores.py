@@ -1,7 +1,7 @@
 """A score is data: coefficients and reference vectors. The curator evaluates it; its sensitivity is derived.
 
-`L1Score`, one a candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
-one a cell, for millions of them: |x_c − answer_c|. Nobody types a sensitivity, so nobody can type a wrong one: an
+`L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
+one per cell, for millions of them: |x_c − answer_c|. Nobody types a sensitivity, so nobody can type a wrong one: an
 error score gets 2 under replace-one, JAM-PGM's public candidates get 4, by themselves.
 
 Levels. Selection works on integers. References and answers are public, so they are rounded to a grid first; then
@@ -40,12 +40,12 @@ __all__ = [
 _GRID = 1 << 10
 """References are rounded to 1/1024 of a row."""
 _LEVELS = 1 << 10
-"""Levels a sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
+"""Levels per sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
 partition, where one person's rows may touch many parts, it stays far below what spreading them saves."""
 _LARGEST = 2.0**40
 """Of weights, coefficients and offsets."""
 _QUARTERS = 4
-"""Levels a row of single cells."""
+"""Levels per row of single cells."""
 _FAR = 1 << 61
 """Levels are cut here (a cut cannot move a level further than it moved), so that differences fit 64 bits."""
 
@@ -98,7 +98,7 @@ class L1Score:
         for _, reference in self.terms:
             if reference.shape != (domain.size(self.marginal),):
                 raise PrivacyError(
-                    f"a reference of {self.marginal} has shape {reference.shape}; give one number a cell"
+                    f"a reference of {self.marginal} has shape {reference.shape}; give one number per cell"
                 )
 
     def sensitivity(self, unit: Unit) -> Fraction:
@@ -161,7 +161,7 @@ class CellScores:
 
     def __post_init__(self) -> None:
         if self.answers.shape != self.only.shape or self.only.ndim != 1 or not _within(self.answers):
-            raise PrivacyError("cell scores need one finite answer a candidate, below 2^40 rows")
+            raise PrivacyError("cell scores need one finite answer per candidate, below 2^40 rows")
 
     def check(self, domain: Domain) -> None:
         """Raise unless the cells are of the domain."""

@@ -140,7 +140,7 @@ def _binomial(trials: int, numerator: int, bits: Bits) -> int:
     """How many of `trials` coins of probability numerator/2^P show heads, exactly.
 
     A coin compares a uniform binary fraction with the probability, bit by bit; all coins still undecided
-    share one fair-coin draw a bit, and half of them are decided each time.
+    share one fair-coin draw per bit, and half of them are decided each time.
     """
     if numerator >> PRECISION:
         return trials

@@ -50,7 +50,7 @@ class Vault:
 
     @property
     def rows(self) -> int:
-        """How many rows there are (after the limit of rows a person)."""
+        """How many rows there are (after the limit of rows per person)."""
         if self._rows is None:
             self._pass()
         assert self._rows is not None

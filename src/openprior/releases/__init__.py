@@ -1,1 +1,10 @@
-"""What is handed over: a release with its certificate, answers, intervals and measurements, as a folder."""
+"""What is handed over, and how it is written and read back.
+
+release.py        from a private table to a release, end to end
+certificate.py    the proof of what it cost, which anyone can recheck
+measurements.py   every noisy number, as a file
+intervals.py      what measurements alone say about true counts
+answers.py        answers as tables, with labels and intervals
+view.py           what another table says beside a release
+folder.py         the release folder: written whole or not at all, read with suspicion
+"""

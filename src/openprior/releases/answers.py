@@ -38,7 +38,7 @@ _BASES = ("none", "model", "measured")
 def labelled(
     model: Model, schema: "Schema", measurements: Measurements, columns: Iterable[str]
 ) -> "pa.Table":
-    """One marginal: a label column each, as asked, then estimate, standard_error, low, high and basis; a row a cell.
+    """One marginal: one label column each, as asked, then estimate, standard_error, low, high, basis; one row per cell.
 
     A column that is itself called `estimate` (or `low`, …) comes back as `estimate (column)`.
     """

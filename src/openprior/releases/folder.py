@@ -104,7 +104,7 @@ def read(folder: Path) -> dict[str, Any]:
         if tuple(synthetic.column_names) != schema.names:
             raise ReleaseError("its synthetic rows have other columns than its schema")
         if certificate.unit != Unit.of(schema, certificate.relation):
-            raise ReleaseError("its certificate and its schema disagree on the rows a person may have")
+            raise ReleaseError("its certificate and its schema disagree on how many rows a person may have")
         certificate.recheck()
         for event in certificate.events:
             _check_event(event, schema)

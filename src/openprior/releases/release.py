@@ -81,7 +81,7 @@ class Release:
         return self._codes
 
     def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, a row a cell, with labels, and 95 % intervals where they can be had."""
+        """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:

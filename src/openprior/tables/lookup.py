@@ -165,8 +165,11 @@ class Coder:
         elif not len(self._keys):
             return np.full(len(values), self._outside, self._dtype)
         elif clip:
+            # Between two neighbours in floating point the middle is one of them: a value that is a key is that key.
             middles = self._keys[:-1] / 2 + self._keys[1:] / 2
-            codes = self._key_codes[np.searchsorted(middles, values)]
+            exact = np.minimum(np.searchsorted(self._keys, values), len(self._keys) - 1)
+            nearest = np.searchsorted(middles, values)
+            codes = self._key_codes[np.where(self._keys[exact] == values, exact, nearest)]
             outside = np.zeros(len(values), np.bool_)
         else:
             keys = rounded(self._keys, precision)
