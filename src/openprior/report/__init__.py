@@ -1,4 +1,4 @@
-"""The report of a release: one HTML file that opens from disk, needs no network, prints, and has a light and a dark theme.
+"""The report of a release: one HTML file that opens from disk, needs no network, prints, and has two themes.
 
 Without an evaluation it shows only what the release itself says, so it may be published with it. With one, it also
 shows the private table's own figures and is marked NOT PRIVATE.

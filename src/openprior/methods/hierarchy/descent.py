@@ -1,7 +1,7 @@
 """One run of a hierarchy, down the levels: what is measured, and what it costs.
 
 Only this file of the hierarchy holds a curator. On each level the groups' numbers of rows are counted, then the chosen
-marginals in all groups at once; what is made of them (groups.py, totals.py) is post-processing.
+marginals in all groups at once; what is made of them (bending.py, totals.py) is post-processing.
 """
 
 from collections.abc import Iterable, Iterator
