@@ -1,4 +1,4 @@
-"""The report of a release: one HTML file that opens from disk, needs no network, prints, and has a dark side.
+"""The report of a release: one HTML file that opens from disk, needs no network, prints, and has two themes.
 
 Without an evaluation it shows only what the release itself says, so it may be published with it. With one, it also
 shows the private table's own figures and is marked NOT PRIVATE.
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from openprior.models.base import Model
     from openprior.releases.certificate import Certificate
+    from openprior.report.error_cards import Estimated, Evaluated
 
 __all__ = ["Reported", "render"]
 
@@ -44,10 +45,10 @@ class Reported(Protocol):
 
 def render(
     release: Reported,
-    evaluation: Any = None,
+    evaluation: "Evaluated | None" = None,
     truth: View | None = None,
     quality: Any = None,
-    estimate: Any = None,
+    estimate: "Estimated | None" = None,
 ) -> str:
     """The report as HTML.
 

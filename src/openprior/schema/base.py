@@ -98,16 +98,16 @@ class Schema:
     @cached_property
     def levels(self) -> dict[str, Level]:
         """Every level of every hierarchy, from the bottom up."""
-        found: dict[str, Level] = {}
+        levels: dict[str, Level] = {}
         for h in self.hierarchies:
             _, labels, codes = self.parents(h.column)
-            below = found.get(h.column)
-            found[h.name] = (
+            below = levels.get(h.column)
+            levels[h.name] = (
                 Level(h.column, labels, codes)
                 if below is None
                 else Level(below.column, labels, codes[below.codes])
             )
-        return found
+        return levels
 
     @cached_property
     def full_domain(self) -> Domain:
