@@ -60,7 +60,7 @@ def run_demo(
     compared = []
     for uses, mechanism, prior, folder in methods:
         begin = time.perf_counter()
-        made = release(
+        released = release(
             private,
             prior,
             schema=schema,
@@ -73,13 +73,13 @@ def run_demo(
             progress=progress,
         )
         seconds = time.perf_counter() - begin
-        found = evaluate(made, private)
+        errors = evaluate(released, private)
         compared.append(
             {
                 "name": mechanism.name,
                 "uses": uses,
-                "workload_error": found.workload_error,
-                "max_error": found.max_error,
+                "workload_error": errors.workload_error,
+                "max_error": errors.max_error,
                 "seconds": seconds,
             }
         )

@@ -52,17 +52,17 @@ def evaluate(
     # Beside the release folder, not in it: what is published must not carry private figures.
     place = report or _beside(release, ".evaluation") / "report.html"
     check_place(place)
-    made = op.open_release(release)
-    found = op.evaluate(
-        made, private, workload=None if workload is None else arguments.workload(workload), of=of
+    opened = op.open_release(release)
+    errors = op.evaluate(
+        opened, private, workload=None if workload is None else arguments.workload(workload), of=of
     )
-    quality = None if quick and target is None else op.evaluate_quality(made, private, target=target)
-    write_report(made, found, private, place, quality=quality)
-    facts = {name: getattr(found, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
+    quality = None if quick and target is None else op.evaluate_quality(opened, private, target=target)
+    write_report(opened, errors, private, place, quality=quality)
+    facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     written = {"report": str(place)}
     detail: dict[str, Any] = {}
     if groups is not None:
-        each = op.evaluate_groups(made, private, [g.strip() for g in groups.split(",")])
+        each = op.evaluate_groups(opened, private, [g.strip() for g in groups.split(",")])
         picture = place.with_name("groups.svg")
         write_text(picture, each.picture())
         facts["group_error"] = each.error
@@ -71,10 +71,10 @@ def evaluate(
     if json:
         if quality is not None:
             detail["quality"] = quality.as_dict()
-        detail["per_column"] = found.per_column
-        print_json({"notice": found.notice, "of": of, **facts, **detail, **written})
+        detail["per_column"] = errors.per_column
+        print_json({"notice": errors.notice, "of": of, **facts, **detail, **written})
         return
-    typer.echo(found.notice)
+    typer.echo(errors.notice)
     for name, value in facts.items():
         typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
     for entry in detail.get("groups", [])[:3]:
@@ -109,9 +109,9 @@ def estimate(
 
     place = out or _beside(release, ".estimate")
     folder = fresh(place)
-    made = op.open_release(release)
-    found = op.estimate_error(
-        made,
+    opened = op.open_release(release)
+    errors = op.estimate_error(
+        opened,
         private,
         epsilon=epsilon,
         delta=delta,
@@ -121,15 +121,15 @@ def estimate(
         dataset=dataset,
         seed=insecure_seed,
     )
-    write_estimate(found, made, folder)
+    write_estimate(errors, opened, folder)
     if json:
-        print_json({**found.as_dict(), "out": str(place)})
+        print_json({**errors.as_dict(), "out": str(place)})
         return
     typer.echo(
-        f"workload error {max(found.workload_error, 0):.4f} (95 %: {found.low:.4f} to {found.high:.4f}), "
-        f"largest error of a cell {found.max_error:.4f} ({found.max_low:.4f} to {found.max_high:.4f})"
+        f"workload error {max(errors.workload_error, 0):.4f} (95 %: {errors.low:.4f} to {errors.high:.4f}), "
+        f"largest error of a cell {errors.max_error:.4f} ({errors.max_low:.4f} to {errors.max_high:.4f})"
     )
-    for line in (found.statement, found.together, f"wrote {place}"):
+    for line in (errors.statement, errors.together, f"wrote {place}"):
         typer.echo(line)
 
 

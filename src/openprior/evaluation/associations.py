@@ -92,15 +92,15 @@ def associations_of(released: Table, private: Table, schema: Schema) -> Associat
     names = private.domain.attributes
     values = [schema[a].count if schema[a].kind in _ORDERED else 0 for a in names]
     ordered = [i for i, count in enumerate(values) if count]
-    found = []
+    matrices = []
     for table in (private, released):
         v, r = np.eye(len(names)), np.eye(len(names))
         for i, j, codes in _pairs(table):
             v[i, j] = v[j, i] = cramers_v(*codes)
             if values[i] and values[j]:
                 r[i, j] = r[j, i] = correlation(*codes, values[i], values[j])
-        found.append((v, r[np.ix_(ordered, ordered)]))
-    (v, r), (released_v, released_r) = found
+        matrices.append((v, r[np.ix_(ordered, ordered)]))
+    (v, r), (released_v, released_r) = matrices
     return Associations(
         Compared(names, v, released_v), Compared(tuple(names[i] for i in ordered), r, released_r)
     )
@@ -139,11 +139,11 @@ def cramers_v(first: Ints, second: Ints, counts: Ints) -> float:
 
 def correlation(first: Ints, second: Ints, counts: Ints, values: int, others: int) -> float:
     """Pearson's correlation of codes below `values` and `others`, from the cells that have rows."""
-    kept = (first < values) & (second < others)
-    weight = counts[kept].astype(np.float64)
+    known = (first < values) & (second < others)
+    weight = counts[known].astype(np.float64)
     if weight.sum() < 2.0:
         return 0.0
-    x, y = first[kept].astype(np.float64), second[kept].astype(np.float64)
+    x, y = first[known].astype(np.float64), second[known].astype(np.float64)
     x -= np.average(x, weights=weight)
     y -= np.average(y, weights=weight)
     spread = float(weight @ (x * x)) * float(weight @ (y * y))

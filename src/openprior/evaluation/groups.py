@@ -54,14 +54,14 @@ class GroupErrors:
 
     def picture(self) -> str:
         """A heat map as SVG: the last key across (years, say), the others down."""
-        down = list(
-            dict.fromkeys(" ".join(label[:-1]) if len(label) > 1 else label[0] for label in self.labels)
-        )
-        across = list(dict.fromkeys(label[-1] for label in self.labels)) if len(self.keys) > 1 else ["error"]
+        places = [
+            (" ".join(label[:-1]), label[-1]) if len(label) > 1 else (label[0], "error")
+            for label in self.labels
+        ]
+        down, across = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
         values = np.full((len(down), len(across)), math.nan)
-        for label, error in zip(self.labels, self.errors, strict=True):
-            row = down.index(" ".join(label[:-1]) if len(label) > 1 else label[0])
-            values[row, across.index(label[-1]) if len(self.keys) > 1 else 0] = error
+        for (row, column), error in zip(places, self.errors, strict=True):
+            values[down.index(row), across.index(column)] = error
         title = f"Mean L1 error by {' and '.join(self.keys)}: {self.error:.3f}. {self.notice}"
         return heat_picture(down, across, values, title)
 
@@ -92,14 +92,14 @@ def evaluate_groups(
     rng = np.random.default_rng(seed)
     errors, off, labels = [], [], []
     for number, own in true_groups.items():
-        found = guessed_groups.get(number)
+        guessed = guessed_groups.get(number)
         some = (
             pairs
             if marginals is None or marginals >= len(pairs)
             else [pairs[i] for i in sorted(rng.choice(len(pairs), marginals, replace=False))]
         )
-        difference = (0 if found is None else len(found)) - len(own)
-        error = _distance(truth.take(own), None if found is None else guess.take(found), some)
+        difference = (0 if guessed is None else len(guessed)) - len(own)
+        error = _distance(truth.take(own), None if guessed is None else guess.take(guessed), some)
         errors.append(_WORST if abs(difference) >= penalty else error)
         off.append(difference)
         codes = np.unravel_index(number, [schema.domain[a] for a in names])
@@ -122,8 +122,8 @@ def _groups(table: Table, keys: Marginal) -> dict[int, NDArray[np.intp]]:
         [table.column(a).astype(np.int64) for a in keys], [table.domain[a] for a in keys]
     )
     order = np.argsort(number, kind="stable")
-    found, starts = np.unique(number[order], return_index=True)
-    return {int(k): order[s:e] for k, s, e in zip(found, starts, [*starts[1:], len(order)], strict=True)}
+    groups, starts = np.unique(number[order], return_index=True)
+    return {int(k): order[s:e] for k, s, e in zip(groups, starts, [*starts[1:], len(order)], strict=True)}
 
 
 def _distance(truth: Table, guess: Table | None, marginals: Sequence[Marginal]) -> float:

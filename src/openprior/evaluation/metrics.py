@@ -49,11 +49,11 @@ class Evaluation:
     @property
     def per_column(self) -> dict[str, float]:
         """The mean L1 error of the marginals that have a column in them."""
-        found: dict[str, list[float]] = {}
+        by_column: dict[str, list[float]] = {}
         for marginal, error in self.per_marginal.items():
             for name in marginal:
-                found.setdefault(name, []).append(error)
-        return {name: float(np.mean(errors)) for name, errors in found.items()}
+                by_column.setdefault(name, []).append(error)
+        return {name: float(np.mean(errors)) for name, errors in by_column.items()}
 
     @property
     def worst(self) -> list[tuple[Marginal, float]]:
@@ -75,12 +75,12 @@ def evaluate(
     schema    of plain rows; drafted from them if not given
     """
     release = _opened(release)
-    made = release if isinstance(release, Release) else None
-    if made is None and of == "answers":
+    opened = release if isinstance(release, Release) else None
+    if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
-    schema = schema or (made.schema if made else Schema.draft(release))
-    work = wanted_workload(workload, schema, made)
+    schema = schema or (opened.schema if opened else Schema.draft(release))
+    work = wanted_workload(workload, schema, opened)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
 
@@ -91,9 +91,9 @@ def _opened(release: Any) -> Any:
     return open_release(release) if is_folder else release
 
 
-def wanted_workload(workload: Any, schema: Schema, made: Release | None) -> Workload:
+def wanted_workload(workload: Any, schema: Schema, release: Release | None) -> Workload:
     """The workload to judge by: the one given, the release's own, or all three-way marginals."""
-    default = made.workload if made else all_marginals(3)
+    default = release.workload if release else all_marginals(3)
     return workload_on(workload or None, schema.domain, default)
 
 
@@ -104,11 +104,11 @@ def released_shares(
     if of not in ("synthetic", "answers"):
         raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     if of == "answers":
-        found = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
+        answers = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
         rows = release.synthetic if isinstance(release, Release) else release
-        found = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
-    return {m: v / v.sum() for m, v in found.items()}
+        answers = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
+    return {m: v / v.sum() for m, v in answers.items()}
 
 
 def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
@@ -151,7 +151,7 @@ def errors_of(
 
 def write_report(
     release: Release,
-    found: Evaluation,
+    evaluation: Evaluation,
     private: Any,
     path: Path,
     *,
@@ -160,7 +160,7 @@ def write_report(
 ) -> None:
     """A report with the private table's own figures beside the released ones. NOT PRIVATE."""
     truth = view_of(private, release.codes, release.schema, private=True)
-    write_text(path, render(release, found, truth=truth, quality=quality, estimate=estimate))
+    write_text(path, render(release, evaluation, truth=truth, quality=quality, estimate=estimate))
 
 
 def check_place(path: Path) -> None:

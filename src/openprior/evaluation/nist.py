@@ -71,8 +71,8 @@ def nist_score(
         raise OptionError(f"marginals = {marginals}; compare at least one")
     check_tables(released, private)
     plan = all_marginals(k) if marginals is None else random_marginals(k, marginals, seed)
-    found = distances(released, private, plan.on(private.domain).marginals)
-    return 1000.0 * (1.0 - float(found.mean()) / 2.0)
+    of_marginals = distances(released, private, plan.on(private.domain).marginals)
+    return 1000.0 * (1.0 - float(of_marginals.mean()) / 2.0)
 
 
 def total_variation(
@@ -83,20 +83,21 @@ def total_variation(
     Where the marginals of an order are too many or have too many cells, `sample` of them are drawn with `seed`.
     """
     check_tables(released, private)
-    domain, found = private.domain, {}
+    domain = private.domain
+    by_order: dict[int, Variation] = {}
     for k in orders:
         if k > len(domain):
             continue
         possible = math.comb(len(domain), k)
         small = possible <= _MANY_MARGINALS and (k < 3 or _cells(domain, k) <= _MANY_CELLS)
         plan = all_marginals(k) if small else random_marginals(k, sample, seed)
-        looked_at = plan.on(domain).marginals
-        halved = distances(released, private, looked_at) / 2.0
+        marginals = plan.on(domain).marginals
+        halved = distances(released, private, marginals) / 2.0
         worst = int(halved.argmax())
-        found[k] = Variation(
-            float(halved.mean()), float(halved[worst]), looked_at[worst], len(looked_at), possible
+        by_order[k] = Variation(
+            float(halved.mean()), float(halved[worst]), marginals[worst], len(marginals), possible
         )
-    return found
+    return by_order
 
 
 def distances(released: Table, private: Table, marginals: Sequence[Marginal]) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from openprior.errors import OptionError
-from openprior.evaluation.associations import Associations, associations_of
+from openprior.evaluation.associations import Associations, Compared, associations_of
 from openprior.evaluation.copies import Copies, check_tables, copies_of
 from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.evaluation.nist import Variation, total_variation
@@ -180,7 +180,7 @@ def quality_of(
 
 def _plain(value: Any) -> Any:
     """Numbers, texts, lists and dicts only."""
-    if hasattr(value, "as_dict") and not isinstance(value, Quality):
+    if isinstance(value, Compared):
         return _plain(value.as_dict())
     if dataclasses.is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}

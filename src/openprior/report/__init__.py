@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from openprior.models.base import Model
     from openprior.releases.certificate import Certificate
+    from openprior.report.error_cards import Estimated, Evaluated
     from openprior.tables.table import Table
 
 __all__ = ["Reported", "render"]
@@ -47,10 +48,10 @@ class Reported(Protocol):
 
 def render(
     release: Reported,
-    evaluation: Any = None,
+    evaluation: "Evaluated | None" = None,
     truth: View | None = None,
     quality: Any = None,
-    estimate: Any = None,
+    estimate: "Estimated | None" = None,
 ) -> str:
     """The report as HTML.
 

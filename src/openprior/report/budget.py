@@ -39,7 +39,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Budget:
-    """The whole of it."""
+    """All steps against the limit."""
 
     unit: str
     """ρ, or ε if δ = 0."""
@@ -57,7 +57,7 @@ class Budget:
 
 
 def budget_of(certificate: Certificate, steps: tuple[Step, ...]) -> Budget:
-    """Added up."""
+    """The steps added up, by kind and end to end."""
     pure = certificate.is_pure
     return Budget(
         unit="ε" if pure else "ρ",
@@ -71,13 +71,13 @@ def budget_of(certificate: Certificate, steps: tuple[Step, ...]) -> Budget:
 
 
 def _groups(steps: tuple[Step, ...]) -> tuple[Group, ...]:
-    made = []
+    groups = []
     for key, name in GROUPS.items():
-        mine = [s for s in steps if s.group == key]
-        if mine:
-            cost, share = math.fsum(s.cost for s in mine), math.fsum(s.share for s in mine)
-            made.append(Group(key, name, len(mine), cost, share, _range(mine)))
-    return tuple(sorted(made, key=lambda g: -g.cost))
+        of_kind = [s for s in steps if s.group == key]
+        if of_kind:
+            cost, share = math.fsum(s.cost for s in of_kind), math.fsum(s.share for s in of_kind)
+            groups.append(Group(key, name, len(of_kind), cost, share, _range(of_kind)))
+    return tuple(sorted(groups, key=lambda g: -g.cost))
 
 
 def _range(steps: list[Step]) -> str:
@@ -90,18 +90,18 @@ def _range(steps: list[Step]) -> str:
 
 
 def _segments(steps: tuple[Step, ...]) -> tuple[Segment, ...]:
-    """A segment a step; of very many steps, a segment for each kind in a stretch of them."""
-    made: list[Segment] = []
+    """One segment per step; of very many steps, one per kind in each stretch of them."""
+    segments: list[Segment] = []
     start, stretch = 0.0, max(1, math.ceil(len(steps) / _SEGMENTS))
     for first in range(0, len(steps), stretch):
         together = steps[first : first + stretch]
         for key in dict.fromkeys(s.group for s in together):
-            mine = [s for s in together if s.group == key]
-            width = math.fsum(s.share for s in mine)
+            of_kind = [s for s in together if s.group == key]
+            width = math.fsum(s.share for s in of_kind)
             if width > 0:
-                made.append(Segment(key, start, width, _tip(mine, width)))
+                segments.append(Segment(key, start, width, _tip(of_kind, width)))
                 start += width
-    return tuple(made)
+    return tuple(segments)
 
 
 def _tip(steps: list[Step], width: float) -> str:

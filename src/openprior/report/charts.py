@@ -32,7 +32,7 @@ def _at(share: float) -> str:
 
 
 def bars(picture: Picture) -> Markup:
-    """A row a value: the public share as a broad bar, the released one in it, the private one as a dot."""
+    """One row per value: the public share as a broad bar, the released one in it, the private one as a dot."""
     top = picture.scale
     rows = _join(_bar(v, _ROW * i, top) for i, v in enumerate(picture.values))
     return Markup(
@@ -75,14 +75,14 @@ def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
 
 
 def _tip(value: Value) -> str:
-    told = [f"{value.label}: released {percent(value.released)}"]
+    parts = [f"{value.label}: released {percent(value.released)}"]
     if value.low is not None and value.high is not None:
-        told.append(f"95 % interval {percent(value.low)} to {percent(value.high)}")
+        parts.append(f"95 % interval {percent(value.low)} to {percent(value.high)}")
     if value.public is not None:
-        told.append(f"public {percent(value.public)}")
+        parts.append(f"public {percent(value.public)}")
     if value.private is not None:
-        told.append(f"private {percent(value.private)}")
-    return ", ".join(told)
+        parts.append(f"private {percent(value.private)}")
+    return ", ".join(parts)
 
 
 def _about(picture: Picture) -> str:
@@ -93,7 +93,7 @@ def _about(picture: Picture) -> str:
 
 
 def outline(picture: Picture) -> Markup:
-    """A step a value, from left to right: public as ground, released as a line across, the interval upright."""
+    """One step per value, from left to right: public as ground, released as a line across, the interval upright."""
     wide, top = 1 / len(picture.values), picture.scale
     parts = []
     for i, v in enumerate(picture.values):
@@ -187,15 +187,15 @@ def heat(columns: Sequence[str], values: Mapping[Marginal, float], title: str) -
 
 def _distance(marginal: Marginal, values: Mapping[Marginal, float]) -> Cell:
     distance = values.get(marginal, values.get(marginal[::-1]))
-    told = "not compared, too many cells" if distance is None else f"{distance:.3f}"
-    return Cell(distance, f"{names(marginal)}: {told}")
+    text = "not compared, too many cells" if distance is None else f"{distance:.3f}"
+    return Cell(distance, f"{names(marginal)}: {text}")
 
 
 def _farthest(columns: Sequence[str], values: Mapping[Marginal, float]) -> list[str]:
     """The columns that fit into a map, in order: those that are in the largest distances."""
     far = {a: max((d for m, d in values.items() if a in m), default=0.0) for a in columns}
-    kept = set(sorted(columns, key=lambda a: -far[a])[:_COLUMNS])
-    return [a for a in columns if a in kept]
+    farthest = set(sorted(columns, key=lambda a: -far[a])[:_COLUMNS])
+    return [a for a in columns if a in farthest]
 
 
 def scale(most: float) -> Markup:

@@ -11,7 +11,7 @@ from openprior.questions.workload import Marginal
 from openprior.releases.certificate import Certificate
 from openprior.releases.view import View
 from openprior.report.budget import Budget, budget_of
-from openprior.report.error_cards import Errors, errors_of
+from openprior.report.error_cards import Errors, Estimated, Evaluated, errors_of
 from openprior.report.origin import Coverage, Source, cover, sources_of
 from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
 from openprior.report.promise import Promise, promise_of
@@ -55,7 +55,7 @@ class AnswerTable:
 
 @dataclass(frozen=True)
 class Facts:
-    """All of it."""
+    """Everything that the page shows."""
 
     certificate: Certificate
     warnings: tuple[str, ...]
@@ -79,7 +79,7 @@ class Facts:
     blurs: tuple[Blur, ...]
     errors: Errors | None
     quality: tuple[tuple[str, Any, str], ...]
-    estimate: Any
+    estimate: Estimated | None
 
     @property
     def has_intervals(self) -> bool:
@@ -97,10 +97,16 @@ class Facts:
         return sorted(((m, d) for m, d in view.distances.items() if len(m) == 2), key=lambda item: -item[1])
 
 
-def gather(release: "Reported", evaluation: Any, truth: View | None, quality: Any, estimate: Any) -> Facts:
-    """Look at the release once."""
+def gather(
+    release: "Reported",
+    evaluation: Evaluated | None,
+    truth: View | None,
+    quality: Any,
+    estimate: Estimated | None,
+) -> Facts:
+    """Read everything that the page shows, once."""
     c, schema, model = release.certificate, release.schema, release.model
-    public: View | None = getattr(release, "public", None)
+    public = release.public
     steps = steps_of(c, schema)
     ways = {len(m) for m in release.workload.marginals}
     tables: dict[Marginal, list[Answer]] = {(a,): answers_in(release.answers((a,)), 1) for a in schema.names}
@@ -131,18 +137,22 @@ def gather(release: "Reported", evaluation: Any, truth: View | None, quality: An
 
 
 def _warnings(
-    c: Certificate, evaluation: Any, truth: View | None, quality: Any, estimate: Any
+    c: Certificate,
+    evaluation: Evaluated | None,
+    truth: View | None,
+    quality: Any,
+    estimate: Estimated | None,
 ) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if evaluation is not None:
-        found.append(str(evaluation.notice))
+        warnings.append(evaluation.notice)
     elif truth is not None or quality is not None:
-        found.append("NOT PRIVATE: shows figures of the private table; do not publish")
+        warnings.append("NOT PRIVATE: shows figures of the private table; do not publish")
     if not c.is_private:
-        found.append(f"{c.noise}: made for an experiment, do not publish")
-    elif not getattr(estimate, "is_private", True):
-        found.append("NOT PRIVATE: the estimate of the error was made with seeded noise; do not publish")
-    return tuple(found)
+        warnings.append(f"{c.noise}: made for an experiment, do not publish")
+    elif estimate is not None and not estimate.is_private:
+        warnings.append("NOT PRIVATE: the estimate of the error was made with seeded noise; do not publish")
+    return tuple(warnings)
 
 
 def _pictures(
@@ -176,10 +186,10 @@ def _best_pairs(steps: tuple[Step, ...], schema: Any) -> list[Marginal]:
 
 
 def _shown(tables: Mapping[Marginal, list[Answer]]) -> tuple[AnswerTable, ...]:
-    """The largest of each marginal."""
+    """The largest answers of each marginal."""
     most = min(BARS, max(6, _ANSWERS // len(tables)))
-    kept = {m: largest([r.estimate for r in rows], most) for m, rows in tables.items()}
-    return tuple(AnswerTable(m, tuple(rows[i] for i in kept[m]), len(rows)) for m, rows in tables.items())
+    places = {m: largest([r.estimate for r in rows], most) for m, rows in tables.items()}
+    return tuple(AnswerTable(m, tuple(rows[i] for i in places[m]), len(rows)) for m, rows in tables.items())
 
 
 def _blurs(steps: tuple[Step, ...], total: float) -> tuple[Blur, ...]:

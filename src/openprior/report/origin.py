@@ -66,19 +66,19 @@ class Coverage:
     @property
     def segments(self) -> list[Segment]:
         """As pieces of a bar."""
-        told = (
+        parts = (
             ("known", self.measured, "counted with noise"),
             ("mixed", self.composed, "put together from counted parts"),
             ("partly", self.partly, "touched by single counts only"),
             ("given", self.assumed, "with a column that was never counted"),
         )
-        made, start = [], 0.0
-        for key, number, text in told:
+        segments, start = [], 0.0
+        for key, number, text in parts:
             width = number / self.total
             if number:
-                made.append(Segment(key, start, width, f"{number:,} tables, {percent(width)}: {text}"))
+                segments.append(Segment(key, start, width, f"{number:,} tables, {percent(width)}: {text}"))
             start += width
-        return made
+        return segments
 
 
 def cover(marginals: Iterable[Marginal], steps: Iterable[Step], schema: Schema) -> Coverage:

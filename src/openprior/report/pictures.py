@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.schema.bins import Binned
 from openprior.schema.columns import Boolean, Categorical, Column
 
 __all__ = ["Answer", "Picture", "Value", "answers_in", "largest", "picture_of"]
@@ -113,8 +114,9 @@ def picture_of(
     ]
     size, ordered, note = len(values), not isinstance(column, Categorical | Boolean), ""
     first, last = (
-        getattr(column, "low", values[0].label),
-        getattr(column, "high", values[column.count - 1].label),
+        (column.low, column.high)
+        if isinstance(column, Binned)
+        else (values[0].label, values[column.count - 1].label)
     )
     ends = (str(first), " · ".join([str(last), *(v.label for v in values[column.count :])]))
     outline = ordered and size > BARS
@@ -122,9 +124,9 @@ def picture_of(
         values, step = _merged(values[: column.count], values[column.count :])
         note = f"each step holds {step} values" if step > 1 else "each step is one value or bin"
     elif size > BARS:
-        kept = largest([v.released for v in values], BARS - 1)
-        others = [v for i, v in enumerate(values) if i not in set(kept)]
-        values = [*(values[i] for i in kept), _sum(f"{len(others)} others", others)]
+        frequent = largest([v.released for v in values], BARS - 1)
+        others = [v for i, v in enumerate(values) if i not in set(frequent)]
+        values = [*(values[i] for i in frequent), _sum(f"{len(others)} others", others)]
         note = f"the {BARS - 1} most frequent of {size} values, and the others together"
     return Picture(column.name, column.kind, size, tuple(values), outline, ends, note)
 

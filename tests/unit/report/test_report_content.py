@@ -103,6 +103,8 @@ def test_not_private_is_said_where_due_and_only_there(made: Release, page: str) 
         epsilon=0.1,
         delta=0.0,
         statement="<b>said</b>",
+        together="both",
+        is_private=True,
     )
     told = render(made, estimate=estimate)
     estimate.is_private = False
