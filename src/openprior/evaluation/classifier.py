@@ -4,7 +4,7 @@ Settings were chosen on ADULT and on the American Community Survey, for tables o
 Columns of up to twelve codes are categories, and wider ones are taken in the order of their codes. As categories they
 cost AUC and time, because the best of very many sets of codes is mostly luck; in exchange, a column of hundreds of
 codes in no order is learnt less well. The ridge keeps the scores of rare classes from running away (without it the 15
-occupations of ADULT have a log loss of 8 instead of 1.8), and predictions of noise close to even.
+occupations of ADULT have a log loss of 8 instead of 1.8), and predictions of noise closer to even.
 
 Nothing here is random: the same rows give the same probabilities.
 
@@ -67,7 +67,7 @@ def class_probabilities(tasks: Sequence[Task]) -> list[Floats]:
 
     def solve(task: Task) -> Floats:
         # One thread per model. OpenMP's threads spin while they wait: beside another busy process, models fitted in
-        # turn with a thread per core took 20 times as long as these.
+        # turn with a thread per core took 10 to 30 times as long as these.
         with controller.limit(limits=1, user_api="openmp"):
             return _solve(task, HistGradientBoostingClassifier)
 

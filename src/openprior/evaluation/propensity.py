@@ -5,7 +5,7 @@ folds, each judged by a model of the others). The AUC is the chance that a relea
 private one does: 0.5 is guessing. The pMSE is the mean of (p̂ − c)² with p̂ the predicted probability that a row is
 released and c the share of released rows; over its largest value c(1 − c) it runs from 0 to 1. What two samples of one
 population would get is measured, not assumed: the same test between two random halves of the private rows. Read the
-pMSE beside theirs, because no model predicts c exactly: two samples of a few thousand rows score about 0.01.
+pMSE beside theirs, because no model predicts c exactly: two samples of a few thousand rows score about 0.02.
 """
 
 from collections.abc import Sequence
