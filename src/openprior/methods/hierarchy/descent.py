@@ -1,6 +1,6 @@
 """One run of a hierarchy, down the levels: what is measured, and what it costs.
 
-Only this file of the hierarchy holds a curator. On each level the groups' numbers of rows are counted, then the chosen
+Of the hierarchy only this file asks the curator. On each level the groups' numbers of rows are counted, then the chosen
 marginals in all groups at once; what is made of them (bending.py, totals.py) is post-processing.
 """
 
@@ -69,6 +69,7 @@ class Descent:
             if self._is_last(level) and self.how.inner is not None:
                 return self._run_inside(self.how.inner, whole(totals, self.n, self.rng), next(shares))
             measured = [self._measure(level, m, next(shares)) for m in marginals]
+            # With a mechanism inside, totals above the finest level only scale the bending: they stay as counted.
             if self.how.update == "shrink" and self.how.inner is None:
                 totals = refined(totals, sigma, [(m.values, m.sigma) for m in measured])
             if self._is_last(level):
