@@ -126,6 +126,7 @@ class Purse:
 
     def fit(self, rho: float) -> float:
         """The charge as it will be made, or BudgetExceeded; changes nothing."""
+        rho = float(rho)
         if not (isfinite(rho) and rho > 0):
             raise PrivacyError(f"rho ({rho}) must be positive and finite")
         left = self.remaining

@@ -24,6 +24,7 @@ __all__ = [
     "exponential_rho",
     "gaussian_rho",
     "gaussian_sigma_squared",
+    "plain_number",
     "pure_epsilon",
     "pure_rho",
     "rho_from_epsilon_delta",
@@ -82,6 +83,17 @@ def _rho(epsilon: float, delta: float) -> float:
     return low
 
 
+def plain_number(name: str, value: float) -> float:
+    """A double, as certificates and ledgers write it, from any kind of number; true and false are none.
+
+    >>> plain_number("epsilon", 1), plain_number("delta", 0.5)
+    (1.0, 0.5)
+    """
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise OptionError(f"{name} ({value!r}) must be a number")
+    return float(value)
+
+
 def pure_rho(epsilon: float) -> float:
     """The ρ that a pure ε-DP run reserves: ε²/2, with room for rounding every charge up."""
     if not 1e-9 < epsilon < 1e6:
@@ -91,6 +103,7 @@ def pure_rho(epsilon: float) -> float:
 
 def budget_rho(epsilon: float, delta: float) -> float:
     """The budget in ρ; refuses what doubles cannot convert there and back."""
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     if delta == 0:
         return pure_rho(epsilon)
     rho = rho_from_epsilon_delta(epsilon, delta)

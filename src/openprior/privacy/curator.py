@@ -134,6 +134,8 @@ class Curator:
         Proof: one person moves the statistic's whole numbers by its sensitivity at most (proved beside each), noise is
         calibrated to that (events.py), and discrete noise costs what its continuous namesake does (noise.py). ∎
         """
+        if not isinstance(statistic, Statistic):
+            raise PrivacyError(f"{statistic!r} is no statistic; give one such as Counts(('age', 'sex'))")
         if noise not in (Gaussian.kind, Laplace.kind):
             raise PrivacyError(f"noise '{noise}' is unknown; use 'gaussian' or 'laplace'")
         if noise == Gaussian.kind and self.is_pure:
@@ -153,15 +155,16 @@ class Curator:
                 return {"values": self.__noise.gaussian(exact, event.sigma)}
             return {"values": self.__noise.laplace(exact, event.scale)}
 
-        values = self.__purse.perform(event, act)["values"]
-        assert isinstance(values, np.ndarray)
-        noisy, sigma = (
-            statistic.in_units(numbers, unit, lambda: self.n)
-            for numbers in (values.astype(np.float64), event.standard_deviation)
-        )
-        measurement = Measurement(statistic, noisy, sigma, noise, self.__vault.codes)
-        if statistic.is_count:
-            self.__purse.account.measurements.append(measurement)
+        with self.__purse.account.lock:  # measurements are kept in the order of their events
+            values = self.__purse.perform(event, act)["values"]
+            assert isinstance(values, np.ndarray)
+            noisy, sigma = (
+                statistic.in_units(numbers, unit, lambda: self.n)
+                for numbers in (values.astype(np.float64), event.standard_deviation)
+            )
+            measurement = Measurement(statistic, noisy, sigma, noise, self.__vault.codes)
+            if statistic.is_count:
+                self.__purse.account.measurements.append(measurement)
         return measurement
 
     def select(self, scores: Scores, rho: float, *, how: str = "exponential") -> int:
@@ -178,7 +181,7 @@ class Curator:
         Proof: k draws without replacement compose (events.py). ∎
         """
         candidates = Candidates.of(scores)
-        if not 1 <= k <= candidates.count:
+        if type(k) is not int or not 1 <= k <= candidates.count:
             raise PrivacyError(f"cannot draw {k} of {candidates.count} candidates")
         if how not in (Exponential.kind, PermuteAndFlip.kind):
             raise PrivacyError(f"selection '{how}' is unknown; use 'exponential' or 'permute-and-flip'")
@@ -216,6 +219,7 @@ class Curator:
         columns = canonical(keys, self.layout.full_domain)
         if not set(self.domain) - set(columns):
             raise PrivacyError("a partition must leave at least one column that is not a key")
+        self.announce([columns])
         account, siblings = self.__purse.account, [Fraction(0)]
         most = None if rho is None else self.__purse.fit(rho)
         number = account.number_partition()

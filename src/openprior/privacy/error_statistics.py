@@ -46,6 +46,11 @@ class ScoreValue(Statistic):
         )
         return marginals
 
+    def __post_init__(self) -> None:
+        # Its sensitivity follows from `over` alone, so that must be the score's.
+        if self.score is not None and (self.over == "cells") != isinstance(self.score, CellScores):
+            raise PrivacyError(f"a score over {self.over} is described as another; use ScoreValue.of")
+
     def fitted(self, layout: Layout) -> "ScoreValue":
         """Checked against the domain; it must have a cell and a weight."""
         score = present(self.score, self.words)
@@ -103,8 +108,11 @@ class BestMixtureError(Statistic):
 
     def fitted(self, layout: Layout) -> "BestMixtureError":
         """With the marginals in the layout's order."""
-        if present(self.rows, self.words).domain != layout.domain:
-            raise PrivacyError("the public rows have other columns than the private table; encode both alike")
+        rows = present(self.rows, self.words)
+        if rows.domain != layout.domain or not rows.n or not self.marginals:
+            raise PrivacyError(
+                "the best mixture error needs public rows with the private table's columns, and marginals"
+            )
         return replace(self, marginals=tuple(canonical(m, layout.domain) for m in self.marginals))
 
     def sensitivity(self, unit: Unit) -> Sensitivity:

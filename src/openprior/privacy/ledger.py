@@ -68,6 +68,8 @@ class DatasetStatus:
     committed: Fraction
     remaining: float
     runs: tuple[RunStatus, ...]
+    stated: bool
+    """Whether somebody set the budget; else it is that of the first run that spent something."""
 
 
 class Ledger(LedgerFile):
@@ -219,7 +221,7 @@ class Ledger(LedgerFile):
         """Every dataset with its runs: one consistent snapshot, by name and then by start."""
         with self.transaction("DEFERRED") as connection:
             datasets = connection.execute(
-                "SELECT name, rho, epsilon, delta FROM dataset ORDER BY name"
+                "SELECT name, rho, epsilon, delta, stated FROM dataset ORDER BY name"
             ).fetchall()
             runs = connection.execute(
                 "SELECT dataset, id, rho, epsilon, delta, started, closed, details FROM run ORDER BY rowid"
@@ -244,13 +246,15 @@ class Ledger(LedgerFile):
                 )
             )
         statuses = []
-        for name, rho, epsilon, delta in datasets:
+        for name, rho, epsilon, delta, stated in datasets:
             mine_runs = tuple(of.get(name, ()))
             committed = sum(
                 (Fraction(r.reserved) if r.state == "open" else r.spent for r in mine_runs), start=Fraction(0)
             )
             left = _round_down(Fraction(rho) - committed)
-            statuses.append(DatasetStatus(name, rho, epsilon, delta, committed, left, mine_runs))
+            statuses.append(
+                DatasetStatus(name, rho, epsilon, delta, committed, left, mine_runs, bool(stated))
+            )
         return statuses
 
     def _run(self, connection: sqlite3.Connection, run: str) -> tuple[float, str | None]:

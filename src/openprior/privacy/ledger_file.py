@@ -86,8 +86,8 @@ class LedgerFile:
 
     @property
     def exists(self) -> bool:
-        """Whether it is there yet: a file is made when it is first written to or read."""
-        return self._path is None or self._path.exists()
+        """Whether it is there yet: a file is made when it is first written to or read, and an empty one is none."""
+        return self._path is None or (self._path.exists() and self._path.stat().st_size > 0)
 
     def __repr__(self) -> str:
         return f"Ledger({'' if self._path is None else repr(str(self._path))})"

@@ -81,9 +81,9 @@ class L1Score:
 
     def __post_init__(self) -> None:
         numbers = [self.weight, self.offset, *(c for c, _ in self.terms)]
-        if not all(abs(v) <= _LARGEST for v in numbers) or not all(_summable(r) for _, r in self.terms):
+        if not all(abs(v) <= _LARGEST for v in numbers):
             raise PrivacyError(
-                f"the score of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
+                f"the score of {self.marginal} has a number that is not finite, or beyond 2^40"
             )
 
     @property
@@ -99,6 +99,11 @@ class L1Score:
             if reference.shape != (domain.size(self.marginal),):
                 raise PrivacyError(
                     f"a reference of {self.marginal} has shape {reference.shape}; give one number per cell"
+                )
+            # Here and not where the score is made: an array may change until it is charged for.
+            if not _summable(reference):
+                raise PrivacyError(
+                    f"a reference of {self.marginal} has a number that is not finite, or sums to beyond 2^50 rows"
                 )
 
     def sensitivity(self, unit: Unit) -> Fraction:
@@ -119,7 +124,8 @@ class L1Score:
                 raise PrivacyError(
                     f"a reference of {self.marginal} has {len(reference)} of {len(table)} cells"
                 )
-            steps += Fraction(float(coefficient)) * int(distance(table, reference, _GRID))
+            doubles = np.ascontiguousarray(reference, np.float64)
+            steps += Fraction(float(coefficient)) * int(distance(table, doubles, _GRID))
         return Fraction(float(self.weight)) * (Fraction(float(self.offset)) + steps / _GRID)
 
 
@@ -160,11 +166,13 @@ class CellScores:
     answers: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.answers.shape != self.only.shape or self.only.ndim != 1 or not _within(self.answers):
-            raise PrivacyError("cell scores need one finite answer per candidate, below 2^40 rows")
+        if self.answers.shape != self.only.shape or self.only.ndim != 1 or self.only.dtype.kind not in "iu":
+            raise PrivacyError("cell scores need candidates by number, and one answer per candidate")
 
     def check(self, domain: Domain) -> None:
-        """Raise unless the cells are of the domain."""
+        """Raise unless the cells are of the domain and the answers finite."""
+        if not _within(self.answers):
+            raise PrivacyError("cell scores need finite answers, below 2^40 rows")
         if self.cells.domain != domain or (
             len(self.only) and not 0 <= self.only.min() <= self.only.max() < len(self.cells)
         ):
@@ -217,9 +225,14 @@ def _lipschitz(weight: float, coefficients: tuple[float, ...]) -> Fraction:
 
 def _summable(reference: NDArray[np.float64]) -> bool:
     """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits."""
-    return reference.dtype.kind in "fiu" and bool(np.abs(reference).sum() <= 2.0**50 and _within(reference))
+    # As doubles: a sum of integers could wrap around. |ref| ≤ 2^50 in all is 2^60 steps, and counts add less than 2^60.
+    return reference.dtype.kind in "fiu" and bool(
+        np.abs(reference.astype(np.float64, copy=False)).sum() <= 2.0**50
+    )
 
 
 def _within(numbers: NDArray[np.float64]) -> bool:
     """Finite, and small enough for exact 64-bit arithmetic on the grid."""
-    return bool((np.abs(numbers) <= 2.0**40).all())
+    return numbers.dtype.kind in "fiu" and bool(
+        (np.abs(numbers.astype(np.float64, copy=False)) <= 2.0**40).all()
+    )

@@ -15,7 +15,7 @@ import numpy as np
 
 from openprior.errors import LedgerError, OptionError, SourceError
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
@@ -81,6 +81,7 @@ def open_session(
     `marginals` are counted in the first pass. With `out`, a broken run keeps its journal beside that folder and can be
     resumed; a ledger in memory forgets its runs with the process, so there is nothing to resume then.
     """
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     rho = budget_rho(epsilon, delta)
     unit = Unit.of(schema, relation)
     source = open_source(private)
@@ -98,13 +99,13 @@ def open_session(
         "seed": seed,
     }
     budget = Budget(dataset or source.name, epsilon, delta, rho, details)
+    vault = Vault(encoder, on_rows=on_rows if unit.n_is_public else None)
+    vault.announce(marginals)
     with open_run(ledger, budget, out=out if ledger is not None else None, seed=seed, resume=resume) as (
         account,
         public_seed,
     ):
-        vault = Vault(encoder, on_rows=on_rows if unit.n_is_public else None)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
-        curator.announce(marginals)
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
 
 
@@ -155,7 +156,8 @@ def _book_with(ledger: Ledger | str | Path | None, dataset: str) -> Ledger | Non
         raise LedgerError(
             f"there is no ledger {book.name}; check the name, or make one with 'openprior ledger budget'"
         )
-    if dataset not in {d.name for d in book.datasets()}:
+    # A budget that nobody stated, and that a release which spent nothing has left, is none.
+    if dataset not in {d.name for d in book.datasets() if d.stated or d.committed > 0}:
         raise LedgerError(
             f"dataset '{dataset}' has no budget in this ledger yet; set one for all that is to come with "
             f"'openprior ledger budget FILE {dataset} --epsilon … --delta …', or name another with --dataset"

@@ -13,7 +13,7 @@ Traceback (most recent call last):
 openprior.errors.PrivacyError: a selection: draws must be a whole number of at least 1
 """
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,7 +51,7 @@ class Record:
     def number(self, name: str, *, zero: bool = False) -> float:
         """A finite number above 0, or from 0 on; JSON may have written it without a point."""
         value = self._take(name)
-        if type(value) not in (int, float) or not (0 <= value < math.inf):  # type: ignore[operator]
+        if type(value) not in (int, float) or not (0 <= value <= sys.float_info.max):  # type: ignore[operator]
             raise self._wrong(name, "a finite number that is not negative")
         if value == 0 and not zero:
             raise self._wrong(name, "above 0")

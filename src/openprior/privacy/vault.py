@@ -96,8 +96,7 @@ class PartVault:
     @property
     def rows(self) -> int:
         """How many rows this part has."""
-        first = (self.layout.domain.attributes[0],)
-        return int(self.counts([first])[first].sum())
+        return int(self._slice(self._whole.counts([self._keys])[self._keys], self._keys)[0])
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts of this part."""

@@ -129,6 +129,8 @@ class Certificate:
             cost = event.cost(self.unit, pure=self.is_pure)
         except PrivacyError as error:
             raise ReleaseError(f"event {number} cannot have been: {error}") from None
+        except ArithmeticError:
+            raise ReleaseError(f"event {number} has numbers that cannot be reckoned with") from None
         own = pure_epsilon(event.rho) if self.is_pure else event.rho
         if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
             name = "epsilon" if self.is_pure else "rho"
@@ -165,8 +167,10 @@ class Certificate:
     def to_json(self) -> str:
         """As text."""
         facts = {f.name: getattr(self, f.name) for f in fields(self)}
-        values = {**facts, "events": [event.to_dict() for event in self.events], "statement": self.statement}
-        return json.dumps(values, indent=1, ensure_ascii=False, default=dict)
+        plain = {"options": dict(self.options), "versions": dict(self.versions)}
+        events = [event.to_dict() for event in self.events]
+        values = {**facts, **plain, "events": events, "statement": self.statement}
+        return json.dumps(values, indent=1, ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> "Certificate":

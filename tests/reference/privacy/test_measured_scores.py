@@ -119,7 +119,7 @@ def test_what_is_refused_before_anything_is_charged() -> None:
     with pytest.raises(PrivacyError, match="not finite"):
         L1Score(("a",), ((1e300, np.zeros(2)),), weight=1e300)
     with pytest.raises(PrivacyError, match="not finite"):
-        L1Score(("a",), ((1.0, np.zeros(2, complex)),))
+        L1Score(("a",), ((1.0, np.zeros(2, complex)),)).check(DOMAIN)
     with pytest.raises(PrivacyError, match="no cell"):
         asked.measure(ScoreValue.of(CellScores(CELLS, np.arange(0), np.zeros(0))), RHO, noise="laplace")
     with pytest.raises(BudgetExceeded):

@@ -1,10 +1,13 @@
 """The curator's verbs without noise: what they read, and how draws without replacement number their candidates."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError
+from openprior.privacy.error_statistics import ScoreValue
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score, SumScore
@@ -65,7 +68,7 @@ def test_scores_are_evaluated_as_written() -> None:
     both = SumScore((scores[0], L1Score(("b",), ((1.0, np.zeros(4)),), weight=0.5)))
     assert curator.select([both, scores[1]], curator.rho / 8) == 1
     with pytest.raises(PrivacyError, match="not finite"):
-        L1Score(("a",), ((1.0, np.array([0, np.nan, 1])),))
+        curator.select([L1Score(("a",), ((1.0, np.array([0, np.nan, 1])),))], curator.rho / 8)
     with pytest.raises(PrivacyError, match="weight 0"):
         curator.select([L1Score(("a",), ((1.0, far),), weight=0.0)], curator.rho / 8)
 
@@ -116,3 +119,74 @@ def test_equal_parts_of_the_budget_always_fit() -> None:
         for _ in range(rounds):
             curator.measure(CellCount(("a",), 0), curator.rho / rounds)
         assert curator.remaining <= 1e-9 * curator.rho
+
+
+# What may go wrong between a score and its charge.
+
+
+def test_a_score_is_looked_at_again_before_it_is_charged() -> None:
+    """A model that writes into the same array and diverges must not make a level wrap around."""
+    curator = FakeCurator(TABLE)
+    cells = Cells(TABLE.domain, [("a",)])
+    answers, reference = np.zeros(3), np.zeros(3)
+    by_cell, by_marginal = CellScores(cells, np.arange(3), answers), L1Score(("a",), ((1.0, reference),))
+    for bad in (np.nan, np.inf, 2.0**62):
+        answers[1] = reference[1] = bad
+        for ask in (
+            lambda: curator.select(by_cell, curator.rho / 8),
+            lambda: curator.select([by_marginal], curator.rho / 8),
+            lambda: curator.measure(ScoreValue.of(by_cell), curator.rho / 8),
+            lambda: curator.measure(ScoreValue.of(by_marginal), curator.rho / 8),
+        ):
+            with pytest.raises(PrivacyError, match="finite"):
+                ask()
+    assert curator.events == ()
+
+
+def test_a_score_is_charged_for_what_it_is() -> None:
+    score = L1Score(("a",), ((1.0, np.zeros(3)),))
+    with pytest.raises(PrivacyError, match=r"use ScoreValue\.of"):
+        ScoreValue("cells", score)
+    with pytest.raises(PrivacyError, match=r"use ScoreValue\.of"):
+        dataclasses.replace(ScoreValue.of(score), over="cells")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.uint8, ">f8", np.longdouble])
+def test_references_of_any_kind_of_number_are_read_alike(dtype: object) -> None:
+    reference = np.array([3, 50, 7])
+    values = [
+        FakeCurator(TABLE)
+        .measure(ScoreValue.of(L1Score(("a",), ((1.0, reference.astype(d)),))), 0.001)
+        .values
+        for d in (np.float64, dtype)
+    ]
+    np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize(
+    "only", [np.array([0.0, 1.0]), np.array([True, False]), np.array([0, 1], object)], ids=str
+)
+def test_candidates_are_numbers_of_cells(only: np.ndarray) -> None:
+    with pytest.raises(PrivacyError, match="by number"):
+        CellScores(Cells(TABLE.domain, [("a",)]), only, np.zeros(2))
+
+
+def test_the_total_of_a_part_needs_its_keys_only() -> None:
+    """Even where the keys and another column have more cells than can be counted."""
+    table = random_table({"wide": 1 << 14, "key": 1 << 12, "x": 2}, 50, 1)
+    parts = FakeCurator(table, noise=None).partition(["key"])
+    code = int(table.column("key")[0])
+    expected = np.count_nonzero(table.column("key") == code)
+    assert parts[(code,)].measure(Total(), 1e-4).values == [expected]
+
+
+def test_only_whole_numbers_of_draws_and_only_statistics() -> None:
+    curator = FakeCurator(TABLE)
+    scores = [L1Score((a,), ((1.0, np.zeros(s)),)) for a, s in TABLE.domain.sizes().items()]
+    for k in (1.0, True, np.int64(1), 0, 99):
+        with pytest.raises(PrivacyError, match="cannot draw"):
+            curator.select_many(scores, k, 0.001)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="is no statistic"):
+        curator.measure(("a",), 0.001)  # type: ignore[arg-type]
+    curator.measure(Counts(("a",)), np.float64(0.001))
+    assert type(curator.events[0].rho) is float

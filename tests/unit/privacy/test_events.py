@@ -187,7 +187,7 @@ def test_queries_from_a_certificate_must_be_those_of_their_text() -> None:
     layout = Layout(Domain({"a": 2, "b": 4}))
     assert QueryAnswers("prefixes(b)", ("b",), 3).fitted(layout).queries is not None
     for wrong in (QueryAnswers("prefixes(b)", ("b",), 1), QueryAnswers("prefixes(b)", ("a",), 3)):
-        with pytest.raises(PrivacyError, match="described by"):
+        with pytest.raises(PrivacyError, match="not what their text says"):
             wrong.fitted(layout)
 
 
@@ -200,6 +200,7 @@ def test_a_new_statistic_is_one_class() -> None:
     class Twice(Statistic):
         """Every row counted twice."""
 
+        __module__ = "openprior.privacy.mine"
         kind = "twice"
 
         def sensitivity(self, unit: Unit) -> statistics.Sensitivity:
@@ -222,8 +223,11 @@ def test_a_new_statistic_is_one_class() -> None:
         (event,) = curator.events
         again = event_from_dict(event.to_dict())
         assert again.cost(curator.unit, pure=False) == pytest.approx(curator.rho / 2)
-        with pytest.raises(TypeError, match="exists already"):
-            type("Other", (Statistic,), {"kind": "twice"})
+        for name, module in (("Other", "openprior.privacy.mine"), ("Twice", "openprior.privacy.yours")):
+            with pytest.raises(TypeError, match="exists already"):
+                type(name, (Statistic,), {"kind": "twice", "__module__": module})
+        with pytest.raises(TypeError, match="with its proof"):
+            type("Stranger", (Statistic,), {"kind": "strange"})
     finally:
         del statistics._KINDS["twice"]
 

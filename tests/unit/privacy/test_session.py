@@ -10,8 +10,12 @@ import pytest
 import openprior as op
 from openprior.counting.local import count_table
 from openprior.errors import LedgerError, OptionError
+from openprior.privacy.fake import FakeCurator
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.session import Purpose, open_question
+from openprior.privacy.statistics import QueryAnswers
 from openprior.privacy.unit import Relation, Unit
+from openprior.questions.queries import Queries
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 
@@ -109,3 +113,69 @@ def test_a_question_makes_no_ledger(tmp_path: Path, as_path: bool) -> None:
         with pytest.raises(LedgerError, match=r"there is no ledger bugdet\.sqlite"):
             ask()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_question_does_not_set_the_budget_that_a_failed_release_left(tmp_path: Path) -> None:
+    schema = Schema.from_sizes(SIZES)
+    book = Ledger(tmp_path / "budget.sqlite")
+    wrong = table(20, 1).set_column(0, "a", pa.array([99] * 20))
+    with pytest.raises(op.OpenPriorError):
+        op.release(
+            wrong, schema=schema, epsilon=3.0, delta=1e-6, mechanism=op.Mst(), ledger=book, dataset="people"
+        )
+    with pytest.raises(LedgerError, match="no budget"):
+        op.screen(
+            table(300, 1), {"old": table(9, 2)}, schema=schema, epsilon=0.01, ledger=book, dataset="people"
+        )
+    assert [d.epsilon for d in book.datasets()] == [3.0]
+
+
+def test_an_empty_file_is_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "budget.sqlite"
+    path.touch()
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        op.screen(
+            table(300, 1), {"old": table(9, 2)}, schema=Schema.from_sizes(SIZES), epsilon=0.5, ledger=path
+        )
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, int])
+def test_any_kind_of_number_is_a_budget(kind: type, tmp_path: Path) -> None:
+    made = op.release(
+        table(300, 1), schema=Schema.from_sizes(SIZES), epsilon=kind(1), delta=1e-6, mechanism=op.Mst(), seed=1,
+        out=tmp_path / "out",
+    )  # fmt: skip
+    assert op.open_release(tmp_path / "out").certificate == made.certificate
+
+
+@pytest.mark.parametrize("wrong", [True, "1", None, [1.0]])
+def test_what_is_no_number_is_no_budget(wrong: object) -> None:
+    with pytest.raises(OptionError):
+        op.release(
+            table(300, 1), schema=Schema.from_sizes(SIZES), epsilon=wrong, delta=1e-6, mechanism=op.Mst()
+        )  # type: ignore[arg-type]
+
+
+def test_marginals_are_refused_before_anything_is_reserved(tmp_path: Path) -> None:
+    book = Ledger(tmp_path / "budget.sqlite")
+    book.set_budget("people", rho=1.0, epsilon=3.0, delta=1e-9)
+    schema = Schema.from_sizes(SIZES)
+    with (
+        pytest.raises(op.OpenPriorError, match="zebra"),
+        open_question(
+            table(300, 1), schema, Purpose("test", {}), epsilon=0.5, delta=0.0, marginals=[("zebra",)], ledger=book,
+            dataset="people",
+        ),
+    ):  # fmt: skip
+        pass
+    assert book.datasets()[0].runs == ()
+
+
+def test_queries_that_are_not_their_text_are_refused_before_they_are_charged() -> None:
+    curator = FakeCurator(encode_table(table(300, 1), Schema.from_sizes(SIZES)))
+    for text in ("odd ones", "ranges(a, 0-1, 2-2)"):
+        queries = Queries(text, ("a",), np.array([[True, False, True], [False, True, False]]))
+        with pytest.raises(op.OpenPriorError, match=r"not understood|not what their text says"):
+            curator.measure(QueryAnswers.of(queries), 0.001)
+    assert curator.events == ()
