@@ -43,7 +43,7 @@ def plan(
     """What a release would be like, from the schema and the sizes alone: noise, bounds, time. Touches no data."""
     import openprior as op
 
-    found = op.plan(
+    planned = op.plan(
         op.Schema.load(schema),
         n=rows,
         workload=arguments.workload(workload),
@@ -53,15 +53,15 @@ def plan(
         public_rows=public_rows,
     )
     if json:
-        print_json(found.as_dict())
+        print_json(planned.as_dict())
         return
-    for table in found.tables():
+    for table in planned.tables():
         print_table(table.title, table.headings, table.rows)
     typer.echo(
         "smallest count: 2σ, the least that can be told from nothing; affordable: how many marginals can be measured "
-        f"with noise below {100 * found.level:g} % of the table in L1; σ in rows"
+        f"with noise below {100 * planned.level:g} % of the table in L1; σ in rows"
     )
-    for line in found.advice:
+    for line in planned.advice:
         typer.echo(f"- {line}")
 
 
@@ -88,7 +88,7 @@ def screen(
     import openprior as op
     from openprior.privacy.ledger import Ledger
 
-    found = op.screen(
+    screening = op.screen(
         private,
         public,
         epsilon=epsilon,
@@ -102,7 +102,7 @@ def screen(
         seed=insecure_seed,
     )
     if json:
-        print_json(found.as_dict())
+        print_json(screening.as_dict())
         return
     shown = [
         (
@@ -112,7 +112,7 @@ def screen(
             f"{s.low:.4f} to {s.high:.4f}",
             "" if s.by_chance is None else f"{s.by_chance:.4f}",
         )
-        for s in found.ranked
+        for s in screening.ranked
     ]
     headings = (
         "public table",
@@ -122,10 +122,10 @@ def screen(
         "by chance",
     )
     print_table("Closest first", headings, shown)
-    for s in found.ranked[1:]:
+    for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
-    typer.echo(found.verdict)
-    typer.echo(found.certificate.statement)
+    typer.echo(screening.verdict)
+    typer.echo(screening.certificate.statement)
 
 
 def tune(
@@ -155,7 +155,7 @@ def tune(
     import openprior as op
 
     with progress_bar("tuning") as progress:
-        found = op.tune(
+        tuning = op.tune(
             public,
             past,
             schema=None if schema is None else op.Schema.load(schema),
@@ -170,14 +170,14 @@ def tune(
             progress=progress,
         )
     if json:
-        print_json(found.as_dict())
+        print_json(tuning.as_dict())
         return
-    table: Any = found.table()
+    table: Any = tuning.table()
     print_table(table.title, table.headings, table.rows)
-    typer.echo(found.verdict)
-    for line in found.caveats:
+    typer.echo(tuning.verdict)
+    for line in tuning.caveats:
         typer.echo(f"- {line}")
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
     ) + f" --workload {shlex.quote(workload)}"
-    typer.echo(f"then: {found.command(public=shlex.quote(public), more=more)}")
+    typer.echo(f"then: {tuning.command(public=shlex.quote(public), more=more)}")

@@ -109,25 +109,25 @@ def estimate_error(
     ledger    file that keeps the dataset's budget; `dataset` is its name there, the release's own if not given
     seed      given: repeatable noise for an experiment, NOT PRIVATE
     """
-    made = release if isinstance(release, Release) else open_release(release)
-    work = wanted_workload(workload, made.schema, made)
-    shares = released_shares(made, made.schema, work, of)
+    opened = release if isinstance(release, Release) else open_release(release)
+    work = wanted_workload(workload, opened.schema, opened)
+    shares = released_shares(opened, opened.schema, work, of)
     weights = np.asarray(work.weights, dtype=np.float64) / math.fsum(work.weights)
     with open_question(
         private,
-        made.schema,
+        opened.schema,
         Purpose("evaluation", {"of": of}),
         epsilon=epsilon,
         delta=delta,
         marginals=work.marginals,
-        relation=made.certificate.relation,
+        relation=opened.certificate.relation,
         ledger=ledger,
-        dataset=dataset or made.certificate.dataset,
+        dataset=dataset or opened.certificate.dataset,
         seed=seed,
     ) as session:
         curator = session.curator
         # Where n is private, errors are shares of the released number of rows.
-        n = float(curator.n) if curator.unit.n_is_public else float(made.synthetic.num_rows)
+        n = float(curator.n) if curator.unit.n_is_public else float(opened.synthetic.num_rows)
         noise = "laplace" if curator.is_pure else "gaussian"
         total = SumScore(
             tuple(
@@ -138,7 +138,7 @@ def estimate_error(
         )
         # References are rounded to 1/1024 row per cell, answers to quarters of one, and scores to steps.
         rough = max(len(shares[m]) for m in work.marginals) / 2048 + 0.01
-        cells = Cells(made.schema.domain, work.marginals)
+        cells = Cells(opened.schema.domain, work.marginals)
         answers = np.concatenate([shares[m] * n for m in work.marginals])
         largest = CellScores(cells, np.arange(len(cells)), answers)
         half, rest = curator.shares([1, 1])
@@ -152,17 +152,17 @@ def estimate_error(
         *_interval(second, n, rough=0.375, most=top),
         of=of,
         certificate=certificate,
-        release=made.certificate,
+        release=opened.certificate,
     )
 
 
-def write_estimate(found: ErrorEstimate, made: Release, folder: Path) -> None:
+def write_estimate(estimate: ErrorEstimate, release: Release, folder: Path) -> None:
     """A folder with the estimate, its own certificate, and the release's report with the estimate in it."""
     with appearing(folder) as draft:
-        text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False)
+        text = json.dumps(estimate.as_dict(), indent=1, ensure_ascii=False)
         (draft / "estimate.json").write_text(text, encoding="utf-8")
-        (draft / "certificate.json").write_text(found.certificate.to_json(), encoding="utf-8")
-        (draft / "report.html").write_text(render(made, estimate=found), encoding="utf-8")
+        (draft / "certificate.json").write_text(estimate.certificate.to_json(), encoding="utf-8")
+        (draft / "report.html").write_text(render(release, estimate=estimate), encoding="utf-8")
 
 
 def reach95(measured: Measurement) -> float:

@@ -58,11 +58,11 @@ class Vault:
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts; a pass over the data if any is not there yet."""
-        wanted = [canonical(m, self.layout.full_domain) for m in marginals]
-        if any(m not in self._counts for m in wanted):
-            self.announce(wanted)
+        ordered = [canonical(m, self.layout.full_domain) for m in marginals]
+        if any(m not in self._counts for m in ordered):
+            self.announce(ordered)
             self._pass()
-        return {m: self._counts[m] for m in wanted}
+        return {m: self._counts[m] for m in ordered}
 
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
         """Exact counts of some cells; the last ones asked for are kept, as rounds ask for the same again."""
@@ -100,9 +100,9 @@ class PartVault:
 
     def counts(self, marginals: Iterable[Marginal]) -> dict[Marginal, Counts]:
         """Exact counts of this part."""
-        wanted = [canonical(m, self.layout.full_domain) for m in marginals]
-        whole = self._whole.counts([self._with_keys(m) for m in wanted])
-        return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in wanted}
+        ordered = [canonical(m, self.layout.full_domain) for m in marginals]
+        whole = self._whole.counts([self._with_keys(m) for m in ordered])
+        return {m: self._slice(whole[self._with_keys(m)], self._with_keys(m)) for m in ordered}
 
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
         """Exact counts of some cells of this part."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["labelled", "write_answers"]
 
 Floats = NDArray[np.float64]
-_Found = tuple[NDArray[Any], ...]
+_Numbers = tuple[NDArray[Any], ...]
 
 _NUMBERS = ("estimate", "standard_error", "low", "high")
 _BASES = ("none", "model", "measured")
@@ -58,8 +58,8 @@ def labelled(
         ).cast(pa.string())
         for a, c in zip(asked, codes, strict=True)
     }
-    (found,) = _found(model, measurements, [marginal])
-    return pa.table({**table, **_columns(*(part[order] for part in found))})
+    (numbers,) = _numbers_of(model, measurements, [marginal])
+    return pa.table({**table, **_columns(*(part[order] for part in numbers))})
 
 
 def write_answers(
@@ -84,14 +84,14 @@ def write_answers(
     with parquet.ParquetWriter(path, pa.schema(fields)) as writer:
         for start in range(0, len(workload), _CHUNK):
             chunk = workload.marginals[start : start + _CHUNK]
-            found = _found(model, measurements, chunk)
+            numbers = _numbers_of(model, measurements, chunk)
             sizes = [model.domain.size(m) for m in chunk]
             which = np.repeat(np.arange(start, start + len(chunk), dtype=np.int32), sizes)
             table = {
                 "marginal": pa.DictionaryArray.from_arrays(pa.array(which), names),
                 "values": _values(schema, chunk, words),
                 "cell": pa.array(np.concatenate([np.arange(s, dtype=np.int64) for s in sizes])),
-                **_columns(*(np.concatenate(parts) for parts in zip(*found, strict=True))),
+                **_columns(*(np.concatenate(parts) for parts in zip(*numbers, strict=True))),
             }
             writer.write_table(pa.table(table, schema=pa.schema(fields)))
 
@@ -129,7 +129,7 @@ _CHUNK = 512
 """Marginals answered at a time."""
 
 
-def _found(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Found]:
+def _numbers_of(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Numbers]:
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
     answers, errors = model.answers(marginals), model.standard_errors(marginals)
     return [
@@ -138,7 +138,7 @@ def _found(model: Model, measurements: Measurements, marginals: Sequence[Margina
     ]
 
 
-def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Found:
+def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Numbers:
     nothing = np.full(len(estimate), np.nan)
     error = nothing if error is None else error
     basis = np.isfinite(error).astype(np.int8)
@@ -154,10 +154,10 @@ def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _F
     )
 
 
-def _columns(*found: NDArray[Any]) -> dict[str, Any]:
+def _columns(*numbers_and_basis: NDArray[Any]) -> dict[str, Any]:
     import pyarrow as pa
 
-    *numbers, basis = found
+    *numbers, basis = numbers_and_basis
     return {
         **{
             name: pa.array(v, from_pandas=True) for name, v in zip(_NUMBERS, numbers, strict=True)

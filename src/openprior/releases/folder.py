@@ -31,23 +31,25 @@ _DAMAGE = (
 """What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
 
 
-def write(made: "Reported", draft: Path, format: str) -> None:
+def write(release: "Reported", draft: Path, format: str) -> None:
     """Every file of a release."""
     from openprior.releases.answers import write_answers
     from openprior.report import render
 
-    _write_rows(made.synthetic, draft, format)
-    write_answers(made.model, made.schema, made.measurements, made.workload, draft / "answers.parquet")
-    made.measurements.save(draft / "measurements.parquet", made.schema)
-    if made.public is not None:
-        (draft / "public.json").write_text(json.dumps(made.public.to_dict()), encoding="utf-8")
+    _write_rows(release.synthetic, draft, format)
+    write_answers(
+        release.model, release.schema, release.measurements, release.workload, draft / "answers.parquet"
+    )
+    release.measurements.save(draft / "measurements.parquet", release.schema)
+    if release.public is not None:
+        (draft / "public.json").write_text(json.dumps(release.public.to_dict()), encoding="utf-8")
     (draft / "model").mkdir()
-    made.model.save(draft / "model")
-    made.schema.save(draft / "schema.toml")
-    wanted = {"marginals": made.workload.marginals, "weights": made.workload.weights}
-    (draft / "workload.json").write_text(json.dumps(wanted), encoding="utf-8")
-    (draft / "certificate.json").write_text(made.certificate.to_json(), encoding="utf-8")
-    (draft / "report.html").write_text(render(made), encoding="utf-8")
+    release.model.save(draft / "model")
+    release.schema.save(draft / "schema.toml")
+    asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
+    (draft / "workload.json").write_text(json.dumps(asked), encoding="utf-8")
+    (draft / "certificate.json").write_text(release.certificate.to_json(), encoding="utf-8")
+    (draft / "report.html").write_text(render(release), encoding="utf-8")
 
 
 def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
@@ -88,8 +90,8 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         schema = Schema.load(folder / "schema.toml")
         certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
-        wanted = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
-        work = Workload(wanted["marginals"], wanted["weights"]).on(schema.domain)
+        asked = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
+        work = Workload(asked["marginals"], asked["weights"]).on(schema.domain)
         synthetic = _read_rows(folder, schema)
         model = load_model(folder / "model")
         measurements = Measurements.load(folder / "measurements.parquet", schema.full_domain)

@@ -58,11 +58,11 @@ class View:
 def view_of(data: Any, released: Table, schema: Schema, *, private: bool = False) -> View:
     """The view of a table beside the released rows, given as codes."""
     names = schema.domain.attributes
-    wanted: list[Marginal] = [(a,) for a in names]
-    wanted += [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
-    theirs, rows = counted(data, schema, wanted, private=private)
-    ours = count_table(released, wanted)
-    distances = {m: float(np.abs(theirs[m] / rows - ours[m] / released.n).sum()) for m in wanted}
+    compared: list[Marginal] = [(a,) for a in names]
+    compared += [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
+    theirs, rows = counted(data, schema, compared, private=private)
+    ours = count_table(released, compared)
+    distances = {m: float(np.abs(theirs[m] / rows - ours[m] / released.n).sum()) for m in compared}
     return View(rows, {a: theirs[(a,)] / rows for a in names}, distances)
 
 
