@@ -11,7 +11,7 @@ any ε-DP step ε²/2 in ρ; the exponential mechanism ε²/8 in ρ by bounded r
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import openprior.privacy.error_statistics  # noqa: F401  (its statistics can be read back, too)
 from openprior.errors import PrivacyError
@@ -209,6 +209,18 @@ class Selection(Event, ABC):
     epsilon: float
     draws: int = 1
 
+    @classmethod
+    def at(cls, candidates: Candidates, rho: float, unit: Unit, *, draws: int, pure: bool) -> Self:
+        """The selection that costs ρ; in a pure run ε adds up over draws and parts, elsewhere ρ does."""
+        times = draws * candidates.parts_touched(unit)
+        epsilon = pure_epsilon(rho) / times if pure else cls._epsilon_at(rho / times)
+        return cls(candidates=candidates, epsilon=epsilon, draws=draws, rho=rho)
+
+    @staticmethod
+    @abstractmethod
+    def _epsilon_at(rho: float) -> float:
+        """ε of one draw that costs ρ."""
+
     def _times(self, unit: Unit) -> int:
         return self.draws * self.candidates.parts_touched(unit)
 
@@ -231,11 +243,8 @@ class Exponential(Selection):
     kind: ClassVar[str] = "exponential"
 
     @staticmethod
-    def at(candidates: Candidates, rho: float, unit: Unit, *, draws: int, pure: bool) -> "Exponential":
-        """The selection that costs ρ; in a pure run ε adds up over draws and parts, elsewhere ρ does."""
-        times = draws * candidates.parts_touched(unit)
-        epsilon = pure_epsilon(rho) / times if pure else exponential_epsilon(rho / times)
-        return Exponential(candidates=candidates, epsilon=epsilon, draws=draws, rho=rho)
+    def _epsilon_at(rho: float) -> float:
+        return exponential_epsilon(rho)
 
     def _rho(self, unit: Unit) -> float:
         return exponential_rho(self.epsilon) * self._times(unit)
@@ -248,11 +257,8 @@ class PermuteAndFlip(Selection):
     kind: ClassVar[str] = "permute-and-flip"
 
     @staticmethod
-    def at(candidates: Candidates, rho: float, unit: Unit, *, draws: int, pure: bool) -> "PermuteAndFlip":
-        """The selection that costs ρ; in a pure run ε adds up over draws and parts, elsewhere ρ does."""
-        times = draws * candidates.parts_touched(unit)
-        epsilon = pure_epsilon(rho) / times if pure else pure_epsilon(rho / times)
-        return PermuteAndFlip(candidates=candidates, epsilon=epsilon, draws=draws, rho=rho)
+    def _epsilon_at(rho: float) -> float:
+        return pure_epsilon(rho)
 
     def _rho(self, unit: Unit) -> float:
         return self.epsilon**2 / 2 * self._times(unit)
