@@ -40,6 +40,7 @@ __all__ = [
     "one_of",
     "option",
     "pure_choices",
+    "quiet",
     "register",
 ]
 
@@ -48,6 +49,10 @@ class Progress(Protocol):
     """Called after each step of long work; its words never carry anything private."""
 
     def __call__(self, done: int, of: int, what: str) -> None: ...
+
+
+def quiet(done: int, of: int, what: str) -> None:
+    """Progress that nobody watches."""
 
 
 class PublicTable(StrEnum):

@@ -48,7 +48,8 @@ class ScoreValue(Statistic):
 
     def __post_init__(self) -> None:
         # Its sensitivity follows from `over` alone, so that must be the score's.
-        if self.score is not None and (self.over == "cells") != isinstance(self.score, CellScores):
+        is_over = "cells" if isinstance(self.score, CellScores) else "marginals"
+        if self.over not in ("cells", "marginals") or (self.score is not None and self.over != is_over):
             raise PrivacyError(f"a score over {self.over} is described as another; use ScoreValue.of")
 
     def fitted(self, layout: Layout) -> "ScoreValue":

@@ -7,7 +7,7 @@ It is for tests only: what it gives is NOT PRIVATE.
 import pyarrow as pa
 
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Counts, Noise
@@ -58,7 +58,7 @@ class FakeCurator(Curator):
     ) -> None:
         schema = Schema.from_sizes(table.domain.sizes())
         rows = pa.table({a: table.column(a) for a in table.domain})
-        rho = rho_from_epsilon_delta(epsilon, delta)
+        rho = budget_rho(epsilon, delta)
         ledger = Ledger()
         run = ledger.open_run("test", rho=rho, epsilon=epsilon, delta=delta, details={})
         super().__init__(

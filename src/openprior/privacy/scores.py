@@ -103,7 +103,7 @@ class L1Score:
             # Here and not where the score is made: an array may change until it is charged for.
             if not _summable(reference):
                 raise PrivacyError(
-                    f"a reference of {self.marginal} has a number that is not finite, or sums to beyond 2^50 rows"
+                    f"a reference of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
                 )
 
     def sensitivity(self, unit: Unit) -> Fraction:
@@ -225,10 +225,8 @@ def _lipschitz(weight: float, coefficients: tuple[float, ...]) -> Fraction:
 
 def _summable(reference: NDArray[np.float64]) -> bool:
     """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits."""
-    # As doubles: a sum of integers could wrap around. |ref| ≤ 2^50 in all is 2^60 steps, and counts add less than 2^60.
-    return reference.dtype.kind in "fiu" and bool(
-        np.abs(reference.astype(np.float64, copy=False)).sum() <= 2.0**50
-    )
+    # As doubles: a sum of integers could wrap around.
+    return _within(reference) and bool(np.abs(reference.astype(np.float64, copy=False)).sum() <= 2.0**50)
 
 
 def _within(numbers: NDArray[np.float64]) -> bool:

@@ -139,5 +139,9 @@ def _check_event(event: "Event", schema: "Schema") -> None:
             if code >= layout.full_domain[key]:
                 raise ReleaseError(f"an event speaks of a part {key} = {code} that its schema does not have")
         layout = layout.without(event.part.keys)
-    if isinstance(event, Noisy) and event.statistic.is_count:
-        event.statistic.fitted(layout)
+    if (
+        isinstance(event, Noisy)
+        and event.statistic.is_count
+        and event.statistic.fitted(layout) != event.statistic
+    ):
+        raise ReleaseError("an event names columns in another order than its schema")

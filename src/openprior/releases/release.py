@@ -17,7 +17,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, SourceError
-from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices
+from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
@@ -251,10 +251,6 @@ def _make(
     """The model, and its rows as codes and as values."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(session.curator, public, work, fit, progress or _quiet)
+    model = mechanism.run(session.curator, public, work, fit, progress or quiet)
     codes = model.sample(max(1, round(model.total)), draw)
     return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
-
-
-def _quiet(done: int, of: int, what: str) -> None:
-    return None

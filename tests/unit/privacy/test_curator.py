@@ -149,6 +149,8 @@ def test_a_score_is_charged_for_what_it_is() -> None:
         ScoreValue("cells", score)
     with pytest.raises(PrivacyError, match=r"use ScoreValue\.of"):
         dataclasses.replace(ScoreValue.of(score), over="cells")
+    with pytest.raises(PrivacyError, match=r"use ScoreValue\.of"):
+        ScoreValue("rows", score)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.uint8, ">f8", np.longdouble])

@@ -343,3 +343,14 @@ def test_long_ids_are_one_person_in_whatever_type_they_come() -> None:
         )
     ]
     assert kept == [2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "values", [(2**60, 2**60 + 1), (1.0, float(np.nextafter(1.0, 2.0))), (0, 1, 2)], ids=str
+)
+def test_neighbouring_values_that_clip_have_codes_of_their_own(values: tuple[float, ...]) -> None:
+    """Between two numbers that are next to each other the middle is one of them."""
+    kind = "int64" if isinstance(values[0], int) else "double"
+    column = Ordered(name="x", dtype=kind, values=values, out_of_domain="clip")
+    codes = encode_table(pa.table({"x": pa.array(values)}), Schema((column,))).column("x")
+    assert codes.tolist() == list(range(len(values)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.methods.base import Mechanism, Progress
+from openprior.methods.base import Mechanism, Progress, quiet
 from openprior.methods.hierarchy.bending import Groups, LevelMarginal
 from openprior.methods.hierarchy.totals import refined, whole
 from openprior.methods.hierarchy.tree import Tree
@@ -136,7 +136,7 @@ class Descent:
         for leaf, (codes, part) in enumerate(parts.items()):
             rows = self.groups.table(leaf, self.rng)
             work = Workload(self.asked.marginals, self.asked.weights).on(part.domain)
-            model = inner.run(part, rows, work, self.rng, _quiet)
+            model = inner.run(part, rows, work, self.rng, quiet)
             drawn = model.sample(max(200, 2 * int(totals[leaf])), self.rng)
             groups.append(Group(codes, drawn, np.full(drawn.n, 1 / drawn.n), float(totals[leaf])))
             self.progress(round(100 * (leaf + 1) / len(parts)), 100, "groups")
@@ -144,7 +144,3 @@ class Descent:
 
     def _model(self, groups: Iterable[Group]) -> GroupedModel:
         return GroupedModel(self.curator.domain, self.tree.keys, list(groups), self.asked.marginals)
-
-
-def _quiet(done: int, of: int, what: str) -> None:
-    return None
