@@ -61,8 +61,8 @@ class _Local:
     executor = Threads()
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
-        limited = map(encoder.limit(), encoder.source.batches(encoder.columns_read))
-        return count_batches(limited, encoder.encode, cells)
+        encode = encoder.one_pass()
+        return count_batches(encoder.source.batches(encoder.columns_read), encode, cells)
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from openprior.questions.workload import Workload
 from openprior.releases.release import release
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
-from openprior.tables.persons import person_names
+from openprior.tables.identity import owners
 from openprior.tables.source import Source
 
 __all__ = ["Experiment", "Run", "public_rows", "scaled_epsilon"]
@@ -91,7 +91,7 @@ class Experiment:
         person = self.schema.person_id
         if person is None or person not in self.newer.column_names:
             return np.arange(self.newer.num_rows)
-        names = pa.chunked_array([person_names(c, person) for c in self.newer[person].chunks])
+        names = pa.chunked_array([owners(c, person).names() for c in self.newer[person].chunks])
         return names.combine_chunks().dictionary_encode().indices.to_numpy()
 
     def _with_ids(self, table: pa.Table) -> pa.Table:

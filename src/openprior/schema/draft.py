@@ -84,9 +84,11 @@ def draft_columns(
     for batch in source.batches(names):
         for name in names:
             array = plain(batch.column(name))
+            if pa.types.is_union(array.type):
+                array = text(array)
             if pa.types.is_nested(array.type):
                 raise SchemaError(
-                    f"column '{name}' holds {array.type}, several values per row; flatten or drop it"
+                    f"column '{name}' holds several values per row (lists or records); flatten or drop it"
                 )
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
             types[name] = _common(types.get(name, kind), kind)
@@ -113,9 +115,11 @@ def draft_columns(
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type of a column whose batches disagree: text unless one of them is all null."""
+    """The type of a column whose batches disagree: text unless one of them is all null, or both are numbers."""
     if left == right or pa.types.is_null(right):
         return left
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (left, right)):
+        return pa.float64()
     return right if pa.types.is_null(left) else pa.string()
 
 
@@ -154,7 +158,7 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
         return _datetime(observed, observed.dtype, options)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         plain_type = "double" if pa.types.is_decimal(kind) else observed.dtype
-        values = numbers(observed.values).values
+        values = numbers(observed.values).merged()
         if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
             return _number(observed, values, plain_type, options)
     return _categorical(observed, text(observed.values), "string", options)
@@ -191,9 +195,9 @@ def _guess(observed: _Counts, dtype: str | None, options: _Options) -> Column:
     if tuple(word.lower() for word in spelled) in _TRUTHS:
         return Boolean(name=observed.name, values=tuple(spelled), dtype=observed.dtype, missing=True)
     if _all(words, _WHOLE):
-        return _number(observed, numbers(words).values, dtype or "int64", options)
+        return _number(observed, numbers(words).merged(), dtype or "int64", options)
     if _all(words, _PLAIN_NUMBER):
-        return _number(observed, numbers(words).values, dtype or "double", options, whole=False)
+        return _number(observed, numbers(words).merged(), dtype or "double", options, whole=False)
     for time_of_day in (False, True):
         if moments(words, time_of_day=time_of_day).unparsed is None:
             dates, zoned = _all(words, r"^\d{4}-\d{2}-\d{2}$"), _all(words, r"(Z|[+-]\d{2}:?\d{2})$")

@@ -4,11 +4,10 @@ Every task counts its rows into tables of its own. The tables are added on the e
 the driver adds the last few as they come, one partition after another: its memory is that of the tables, however many
 rows, tasks and executors there are. A task that dies is run again and gives the same table.
 
-The limit of Δ rows per person takes one shuffle, which brings a person's rows together. They are put in the order of a
-hash of the person and the codes, and the first Δ count: a choice that looks random, but is the same wherever the rows
-lay and however often a task runs. (On one machine the first Δ rows of the table count instead.) Which rows of a person
-are kept depends on that person's rows only, and there are at most Δ of them: so one person moves at most Δ counted
-rows, which is what every sensitivity assumes.
+The limit of Δ rows per person takes one shuffle, which brings a person's rows together. They are put in the order of
+their mix, a hash of the person and the codes, and the first Δ count: the same rows as on one machine (tables/limit.py),
+wherever they lay and however often a task runs. Which rows of a person are kept depends on that person's rows only, and
+there are at most Δ of them: so one person moves at most Δ counted rows, which is what every sensitivity assumes.
 
 Executors only count and post-process. All noise is drawn on the driver, by the curator.
 """
@@ -116,7 +115,7 @@ def _counted(job: tasks.Job, rows: Rows, most: int) -> Any:
 
 def _limited(job: tasks.Job, rows: Rows, most: int) -> Any:
     encoded = map_arrow(rows.frame, partial(tasks.encode, job), tasks.LIMITED)
-    together = encoded.selectExpr("person", "codes", "xxhash64(person, codes) AS mix").repartition("person")
+    together = encoded.repartition("person")
     ordered = together.sortWithinPartitions("person", "mix", "codes").select("person", "codes")
     return map_arrow(ordered.coalesce(most), partial(tasks.count_limited, job), PARTIAL)
 

@@ -22,11 +22,12 @@ from openprior.spark.cluster import Step
 from openprior.spark.refusals import Guarded, refusal
 from openprior.spark.vectors import Batches, refused_batch, vector_batches
 from openprior.tables.encode import Encoder, dtype_for
-from openprior.tables.persons import person_names
+from openprior.tables.identity import owners
+from openprior.tables.limit import mixes
 
 __all__ = ["LIMITED", "Job", "count", "count_limited", "encode", "version"]
 
-LIMITED = "person binary, codes binary"
+LIMITED = "person binary, mix long, codes binary"
 """Persons are bytes, because Spark may be told to compare texts by other rules than ours."""
 
 
@@ -81,30 +82,34 @@ def count(job: Job, batches: Batches) -> Batches:
 
 
 def encode(job: Job, batches: Batches) -> Batches:
-    """The rows of one partition as (person, codes); a refusal has no person."""
+    """The rows of one partition as (person, mix, codes); a refusal has no person."""
     layout, person_id = job.layout, job.schema.person_id
     assert person_id is not None
     rows = Guarded(lambda: _encoded(job, person_id, batches))
-    for names, columns in rows:
+    for names, mix, columns in rows:
         packed = np.empty(len(names), layout)
         for i, column in enumerate(columns):
             packed[f"c{i}"] = column
-        yield pa.RecordBatch.from_arrays([names, to_binary(packed)], names=["person", "codes"])
+        yield pa.RecordBatch.from_arrays([names, mix, to_binary(packed)], names=["person", "mix", "codes"])
     if rows.refusal:
-        nobody = pa.nulls(1, pa.binary())
-        yield pa.RecordBatch.from_arrays([nobody, pa.array([rows.refusal])], names=["person", "codes"])
+        nobody = [pa.nulls(1, pa.binary()), pa.nulls(1, pa.int64()), pa.array([rows.refusal])]
+        yield pa.RecordBatch.from_arrays(nobody, names=["person", "mix", "codes"])
 
 
-def _encoded(job: Job, person_id: str, batches: Batches) -> Iterator[tuple[pa.Array, Any]]:
+def _encoded(job: Job, person_id: str, batches: Batches) -> Iterator[tuple[pa.Array, pa.Array, Any]]:
     encoder = job.encoder()
     for batch in job.read(batches):
         if batch.num_rows:
-            names = person_names(batch.column(person_id), person_id)
-            yield names.cast(pa.binary()), encoder.encode(batch)
+            found, codes = owners(batch.column(person_id), person_id), encoder.encode(batch)
+            mix = mixes(found.hashes()[found.owner], codes[: len(job.schema.columns)])
+            # Spark orders signed numbers: the halves change places, so that the order is that of unsigned ones.
+            signed = (mix ^ np.uint64(1 << 63)).view(np.int64)
+            yield found.names().cast(pa.binary()), pa.array(signed), codes
 
 
 def count_limited(job: Job, batches: Batches) -> Batches:
-    """Count the first Δ rows of each person; the partition has all rows of its persons, one person after the other."""
+    """Count the first Δ rows of each person; the partition has all rows of its persons, one person after the other, in
+    the order of their mix."""
 
     def work() -> Tally:
         tally, layout = Tally(job.plan), job.layout

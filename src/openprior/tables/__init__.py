@@ -4,8 +4,10 @@ source.py       anything that streams Arrow batches, behind one protocol
 files.py        CSV and Parquet files, and folders of them, as sources
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed
 lookup.py       from the values of one column to its codes
-persons.py      at most Δ rows per person
-encode.py       from a source to tables of codes: schema, lookup and persons together
+objects.py      Python objects as Arrow, each by its own type
+identity.py     whose row it is, however the id is stored
+limit.py        at most Δ rows per person, the same ones in every order
+encode.py       from a source to tables of codes: schema, lookup and limit together
 table.py        a table of codes
 decode.py       from codes back to labels, types and values inside bins
 simulate.py     the embedded demo surveys

@@ -1,10 +1,19 @@
 """Arrow arrays to plain numbers, whatever their type: the one place where text is parsed.
 
-Numbers come as integers or float64, moments as microseconds. What is missing and what cannot be parsed is
-marked, never raised: the schema decides what becomes of it. All of it is vectorised; text should come as the
-distinct values of a dictionary.
+What a value becomes depends on that value and its type alone, never on the other values of its array: every step here
+either works element by element, or falls back to smaller and smaller pieces until it does (`_cast_each`). The rules:
+
+    text      stripped of blanks; bytes are text in UTF-8, and what is not UTF-8 is the replacement character
+    numbers   integers of 64 bits are exact, and so are whole decimals and digits in text that fit; any other number is
+              the nearest double. NaN is missing everywhere. True is 1. Dates and times are no numbers.
+    moments   microseconds, finer ones cut off; those that 64 bits cannot hold are the first or the last that they can.
+              A text that looks like a date and is none (2018-02-31) is no moment.
+
+What is missing and what cannot be parsed is marked, never raised: the schema decides what becomes of it. All of it is
+vectorised; text should come as the distinct values of a dictionary.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +25,20 @@ import pyarrow.compute as pc
 from openprior.schema.bins import DAY
 from openprior.schema.columns import is_string
 
-__all__ = ["Numbers", "moments", "nulls", "numbers", "plain", "text"]
+__all__ = ["UNREADABLE", "Numbers", "is_text", "members", "moments", "nulls", "numbers", "plain", "text"]
+
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What stands for a text that is not UTF-8."""
 
 _INTEGER = r"^[+-]?\d{1,18}$"
+_DIGITS = r"^[+-]?\d+$"
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|(?i:inf|infinity))$"
 _NAIVE = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
 _ZONED = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$"
 _TIME = r"^\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
 _MICRO = pa.timestamp("us")
+_FAR = 2**62 // DAY * DAY
+"""The last moment, a whole day: 146,000 years away."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,17 +52,53 @@ class Numbers:
     unparsed: Mask | None = None
     precision: npt.DTypeLike = np.float64
     """The type the values came in, if a narrower float: 0.1 as float32 is not 0.1 as float64."""
+    reals: tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]] | None = None
+    """Where the values are integers: the places of those that are not, and what is there instead."""
+
+    def merged(self) -> npt.NDArray[Any]:
+        """All values in one array: as doubles, unless all are integers."""
+        if self.reals is None:
+            return self.values
+        values = self.values.astype(np.float64)
+        values[self.reals[0]] = self.reals[1]
+        return values
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is text or bytes."""
+    return is_string(kind) or bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def plain(array: Any) -> pa.Array:
-    """One array without wrapping: chunks combined, extension types and run-end encoding undone."""
+    """One array without wrapping: chunks combined, extension types, run-end encoding and views undone."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = pc.cast(array, pa.binary())
     return array
+
+
+def members(array: pa.Array) -> Iterator[tuple[npt.NDArray[np.intp], pa.Array]]:
+    """The members of a union, a column whose values have several types: which rows each has, and their values."""
+    if array.offset:
+        # Of a slice, pyarrow shows the type codes and offsets of the whole.
+        array = array.take(pa.array(np.arange(len(array))))
+    kinds = array.type_codes.to_numpy()
+    dense = array.type.mode == "dense"
+    for i, code in enumerate(array.type.type_codes):
+        rows = np.flatnonzero(kinds == code)
+        if rows.size:
+            places = array.offsets.to_numpy()[rows] if dense else rows
+            yield rows, plain(array.field(i)).take(pa.array(places))
 
 
 def nulls(array: pa.Array) -> Mask | None:
@@ -56,15 +107,28 @@ def nulls(array: pa.Array) -> Mask | None:
 
 
 def text(array: pa.Array) -> pa.Array:
-    """The array as stripped text; what has no text (broken bytes) is null."""
-    if not is_string(array.type):
-        try:
-            array = pc.cast(array, pa.string())
-        except pa.ArrowException:
-            array = pa.nulls(len(array), pa.string())
-    elif not pa.types.is_string(array.type):
-        array = pc.cast(array, pa.string())
-    return pc.ascii_trim_whitespace(array)
+    """The array as stripped text; what is not UTF-8 is `UNREADABLE`, and so is all of a type that has no text."""
+    if pa.types.is_union(array.type):
+        parts = [(rows, text(part).cast(pa.large_string())) for rows, part in members(array)]
+        order = np.argsort(np.concatenate([rows for rows, _ in parts])) if parts else np.zeros(0, np.intp)
+        return (
+            pa.chunked_array([part for _, part in parts], pa.large_string())
+            .take(pa.array(order))
+            .combine_chunks()
+        )
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    kind = pa.large_string() if large else pa.string()
+    if is_text(array.type):
+        # By way of bytes: a cast from text to text would take for granted that it is UTF-8.
+        array = pc.cast(array, pa.large_binary() if large else pa.binary())
+    try:
+        spans = pa.types.is_duration(array.type)  # Arrow spells one as a number, without its unit
+        words = pa.nulls(len(array), kind) if spans else _cast_each(array, kind)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        words = pa.nulls(len(array), kind)
+    if words.null_count > array.null_count:
+        words = pc.if_else(array.is_null(), words, pc.fill_null(words, UNREADABLE))
+    return pc.ascii_trim_whitespace(words)
 
 
 def numbers(array: pa.Array) -> Numbers:
@@ -72,53 +136,97 @@ def numbers(array: pa.Array) -> Numbers:
     kind = array.type
     if pa.types.is_boolean(kind):
         array = pc.cast(array, pa.uint8())
-    elif is_string(kind):
+    elif is_text(kind):
         return _parse_numbers(text(array))
     elif pa.types.is_decimal(kind):
-        array = pc.cast(array, pa.float64())
+        return _decimals(array)
     elif pa.types.is_null(kind):
         return Numbers(np.zeros(len(array), np.int64), np.ones(len(array), np.bool_))
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return _none(array)
     null = nulls(array)
     values = _numpy(array)
-    precision = values.dtype if values.dtype.kind == "f" else np.float64
-    if values.dtype == np.uint64:
-        fits = not values.size or values.max() < 2**63
-        values = values.astype(np.int64 if fits else np.float64)
-    elif values.dtype.kind == "f":
-        values = values.astype(np.float64, copy=False)
+    if values.dtype.kind == "f":
+        precision, values = values.dtype, values.astype(np.float64, copy=False)
         broken = np.isnan(values)
         if broken.any():
             null = broken if null is None else null | broken
             values = np.where(broken, 0.0, values)
-    return Numbers(values, null, precision=precision)
+        return Numbers(values, null, precision=precision)
+    if values.dtype == np.uint64:
+        large = np.flatnonzero(values >= 2**63)
+        reals = (large, values[large].astype(np.float64)) if large.size else None
+        return Numbers(values.astype(np.int64), null, reals=reals)
+    return Numbers(values, null)
 
 
 def moments(array: pa.Array, *, time_of_day: bool) -> Numbers:
     """The array as microseconds, since 1970 (UTC where there is a zone) or since midnight."""
     kind = array.type
-    if is_string(kind):
+    if is_text(kind):
         return _parse_moments(text(array), time_of_day)
     if pa.types.is_null(kind):
         return numbers(array)
-    if pa.types.is_time(kind) if time_of_day else pa.types.is_date(kind):
-        array = pc.cast(array, pa.time64("us") if time_of_day else _MICRO, safe=False)
-    elif pa.types.is_timestamp(kind) and not time_of_day:
-        array = pc.cast(array, pa.timestamp("us", kind.tz), safe=False)
-    else:
+    if time_of_day != pa.types.is_time(kind) or not pa.types.is_temporal(kind) or pa.types.is_duration(kind):
         return _none(array)
-    return Numbers(_numpy(array.view(pa.int64())), nulls(array))
+    if pa.types.is_interval(kind):
+        return _none(array)
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    ticks = _numpy(array.view(pa.int32() if narrow else pa.int64())).astype(np.int64)
+    unit = {"date32[day]": DAY, "date64[ms]": 1000}.get(str(kind)) or {
+        "s": 1_000_000,
+        "ms": 1000,
+        "us": 1,
+        "ns": 0,
+    }[kind.unit]
+    if unit == 0:
+        ticks //= 1000
+    else:
+        ticks = np.clip(ticks, -_FAR // unit, _FAR // unit) * unit
+    return Numbers(ticks, nulls(array))
 
 
 def _parse_numbers(words: pa.Array) -> Numbers:
     null = nulls(words)
     words = pc.fill_null(words, "0")
-    if _all(pc.match_substring_regex(words, _INTEGER)):
-        return Numbers(_numpy(pc.cast(pc.utf8_ltrim(words, "+"), pa.int64())), null)
+    short = pc.match_substring_regex(words, _INTEGER)
+    if _all(short):
+        return Numbers(_whole(words), null)
     good = pc.match_substring_regex(words, _NUMBER)
-    parsed = pc.cast(pc.utf8_ltrim(pc.if_else(good, words, "0"), "+"), pa.float64())
-    return Numbers(_numpy(parsed), null, _unmarked(good))
+    values = np.zeros(len(words), np.int64)
+    values[_mask(short)] = _whole(words.filter(short))
+    places = np.flatnonzero(_mask(pc.and_not(good, short)))
+    rest = pc.utf8_ltrim(words.take(pa.array(places)), "+")
+    reals = _numpy(_cast_each(rest, pa.float64()))
+    # Nineteen digits may still be an integer of 64 bits.
+    digits = pc.replace_substring_regex(rest, r"^(-?)0+(\d)", r"\1\2")
+    digits = pc.if_else(pc.match_substring_regex(rest, _DIGITS), digits, pa.scalar(None, digits.type))
+    whole = _cast_each(digits, pa.int64())
+    is_whole = _mask(whole.is_valid())
+    values[places[is_whole]] = _numpy(whole.drop_null())
+    apart = (places[~is_whole], reals[~is_whole])
+    return Numbers(values, null, _unmarked(good), reals=apart if len(apart[0]) else None)
+
+
+def _whole(words: pa.Array) -> npt.NDArray[Any]:
+    return _numpy(pc.cast(pc.utf8_ltrim(words, "+"), pa.int64()))
+
+
+def _decimals(array: pa.Array) -> Numbers:
+    """Decimals by their digits, or, where they are few, by one division: it rounds correctly, because an integer below
+    2⁵³ and a power of ten up to 10²² are doubles without loss."""
+    kind = array.type
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= 22:
+        halves = np.frombuffer(array.buffers()[1], np.int64)[
+            2 * array.offset : 2 * (array.offset + len(array))
+        ]
+        low, high = halves[::2], halves[1::2]
+        null = nulls(array)
+        small = (high == low >> 63) & (kind.scale == 0 or (low < 2**53) & (low > -(2**53)))
+        if (small if null is None else small | null).all():
+            return Numbers(low.copy() if kind.scale == 0 else low / 10.0**kind.scale, null)
+    words = pc.replace_substring_regex(pc.cast(array, pa.string()), r"^([+-]?\d+)\.0*$", r"\1")
+    return _parse_numbers(words)
 
 
 def _parse_moments(words: pa.Array, time_of_day: bool) -> Numbers:
@@ -127,9 +235,12 @@ def _parse_moments(words: pa.Array, time_of_day: bool) -> Numbers:
     words = pc.replace_substring_regex(pc.fill_null(words, ""), r"(\.\d{6})\d+", r"\1")
     naive = pc.match_substring_regex(words, _TIME if time_of_day else _NAIVE)
     zoned = pc.and_(pc.match_substring_regex(words, _ZONED), not time_of_day)
-    whole = pc.binary_join_element_wise("1970-01-01", words, " ") if time_of_day else words
-    local = _cast_moments(pc.if_else(naive, whole, None), _MICRO)
-    world = _cast_moments(pc.if_else(zoned, words, None), pa.timestamp("us", "UTC"))
+    whole = words
+    if time_of_day:
+        epoch, blank = (pa.scalar(word, words.type) for word in ("1970-01-01", " "))
+        whole = pc.binary_join_element_wise(epoch, words, blank)
+    local = _cast_each(pc.if_else(naive, whole, None), _MICRO)
+    world = _cast_each(pc.if_else(zoned, words, None), pa.timestamp("us", "UTC"))
     ticks = pc.coalesce(local.view(pa.int64()), world.view(pa.int64()))
     bad = _mask(ticks.is_null())
     if null is not None:
@@ -140,23 +251,19 @@ def _parse_moments(words: pa.Array, time_of_day: bool) -> Numbers:
     return Numbers(values, null, bad if bad.any() else None)
 
 
-def _cast_moments(words: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast_each(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array cast value by value, null where that cannot be: where a cast of many fails, halves are tried."""
     try:
-        return pc.cast(words, kind)
+        return pc.cast(array, kind)
     except pa.ArrowInvalid:
-        # Some text only looks like a date (2018-02-31); no cast gives null for it, so one by one.
-        return pa.array([_moment(word, kind) for word in words], kind)
-
-
-def _moment(word: pa.Scalar, kind: pa.DataType) -> Any:
-    try:
-        return pc.cast(word, kind).as_py()
-    except (pa.ArrowInvalid, ValueError, OverflowError):
-        return None
+        if len(array) == 1:
+            return pa.nulls(1, kind)
+        half = len(array) // 2
+        return pa.concat_arrays([_cast_each(array[:half], kind), _cast_each(array[half:], kind)])
 
 
 def _none(array: pa.Array) -> Numbers:
-    null = nulls(array)
+    null = nulls(pc.if_else(pc.is_nan(array), None, array) if pa.types.is_floating(array.type) else array)
     bad = np.ones(len(array), np.bool_) if null is None else ~null
     return Numbers(np.zeros(len(array), np.int64), null, bad)
 

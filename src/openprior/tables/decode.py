@@ -107,8 +107,8 @@ class _Reservoir:
         enter = codes < self._column.count
         enter[enter] = keys[enter] < self._bar[codes[enter]]
         low, high = self._column.bounds
-        values = np.clip(
-            column_numbers(self._column, array).values[enter].astype(self._values.dtype), low, high
+        values = np.clip(column_numbers(self._column, array).merged()[enter], low, high).astype(
+            self._values.dtype
         )
         values = np.concatenate([self._values, values])
         codes, keys = np.concatenate([self._codes, codes[enter]]), np.concatenate([self._keys, keys[enter]])

@@ -17,8 +17,8 @@ from openprior.schema.bins import Binned
 from openprior.schema.columns import Column
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
+from openprior.tables.limit import RowLimit
 from openprior.tables.lookup import Coder
-from openprior.tables.persons import RowLimit
 from openprior.tables.source import Source, open_source
 from openprior.tables.table import Table, dtype_for
 
@@ -59,6 +59,7 @@ class Encoder:
             (self._person_id,) if self._person_id is not None else ()
         )
         self._coders = tuple(Coder(column) for column in schema.columns)
+        self._limit: RowLimit | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Codes:
         """The codes of a batch, one array per attribute of `domain`. Pure, and safe to call from threads."""
@@ -74,19 +75,37 @@ class Encoder:
             raise EncodeError(f"{self.what}: {reason}")
         return codes.astype(dtype_for(size), copy=False)
 
-    def limit(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-        """A fresh filter for the batches of one pass, in order: at most Δ rows of each person."""
+    def one_pass(self) -> Callable[[pa.RecordBatch], Codes]:
+        """`encode` for the batches of one pass, of which at most Δ rows of each person stay; threads may share it."""
         if self._person_id is None:
-            return _keep
-        return RowLimit(self._person_id, self.schema.max_rows_per_person)
+            return self.encode
+        keep = self._row_limit(self._person_id).one_pass()
+
+        def kept(batch: pa.RecordBatch) -> Codes:
+            codes = self.encode(batch)
+            stay = keep(batch, codes[: len(self._coders)])
+            return codes if stay is None else tuple(column[stay] for column in codes)
+
+        return kept
+
+    def _row_limit(self, person_id: str) -> RowLimit:
+        """Made when it is needed first, because that takes a pass or two."""
+        if self._limit is None:
+            self._limit = RowLimit(
+                person_id,
+                self.schema.max_rows_per_person,
+                lambda: self.source.batches(self.columns_read),
+                lambda: self.source.batches([person_id]),
+                lambda batch: self.encode(batch)[: len(self._coders)],
+            )
+        return self._limit
 
     def batches(self) -> Iterator[Codes]:
-        """One pass: read, limit, encode."""
-        limit = self.limit()
+        """One pass: read, encode, limit."""
+        encode = self.one_pass()
         for batch in self.source.batches(self.columns_read):
-            kept = limit(batch)
-            if kept.num_rows:
-                yield self.encode(kept)
+            if batch.num_rows:
+                yield encode(batch)
 
 
 def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
@@ -97,10 +116,6 @@ def encode_table(data: object, schema: Schema, *, private: bool = False, show_pr
     if not parts:
         raise SourceError(f"{encoder.what} is empty; give a table with at least one row")
     return Table(schema.domain, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _keep(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
 
 
 def _refusal(coder: Coder, mark: int, example: Any) -> str:

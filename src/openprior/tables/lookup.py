@@ -1,8 +1,9 @@
 """From the values of one column to its codes, whatever Arrow type they come in.
 
-Values are matched by what they mean, not by how they are stored: "7", 7 and 7.0 all are the integer label 7.
-Text is looked up once per distinct value; small integers go through a table. What the column refuses
-gets one of three marks above its codes, so that the caller can say what was wrong with it.
+Values are matched by what they mean, not by how they are stored: "7", 7 and 7.0 all are the integer label 7. A code
+depends on the value and its type alone (convert.py has the rules), so one changed value moves one row. Text is looked
+up once per distinct value; small integers go through a table. What the column refuses gets one of three marks above its
+codes, so that the caller can say what was wrong with it.
 """
 
 import math
@@ -15,8 +16,8 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import Boolean, Column, Label, Labelled, is_string
-from openprior.tables.convert import Numbers, moments, numbers, plain, text
+from openprior.schema.columns import Boolean, Column, Label, Labelled
+from openprior.tables.convert import Numbers, is_text, members, moments, numbers, plain, text
 from openprior.tables.table import dtype_for
 
 __all__ = ["Coder", "column_numbers", "rounded"]
@@ -42,6 +43,10 @@ class Coder:
                 self._outside = self._unparsed = column.other_code
         if column.missing_code is not None:
             self._null = column.missing_code
+            if column.out_of_domain == "clip" and column.other_code is None:
+                self._unparsed = column.missing_code  # what is no number is near to none
+        if isinstance(column, Labelled) and not column.is_numeric:
+            self._unparsed = self._outside
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)
@@ -52,20 +57,24 @@ class Coder:
     def __call__(self, array: Any) -> Codes:
         """One code per value; codes of `size` and above are marks."""
         array = plain(array)
+        if pa.types.is_union(array.type):
+            codes: Codes = np.zeros(len(array), self._dtype)
+            for rows, member in members(array):
+                codes[rows] = self(member)
+            return codes
         if pa.types.is_nested(array.type):
             raise EncodeError(
-                f"column '{self.column.name}' holds {array.type}, several values per row; flatten it"
+                f"column '{self.column.name}' holds several values per row (lists or records); flatten it"
             )
         if pa.types.is_dictionary(array.type):
             return self._dictionary(array)
-        if is_string(array.type):
-            if pa.types.is_string_view(array.type):
-                array = pc.cast(array, pa.string())
+        if is_text(array.type):
             return self._dictionary(array.dictionary_encode())
         return self._values(array)
 
     def _dictionary(self, array: pa.Array) -> Codes:
-        codes = self._values(plain(array.dictionary))
+        distinct = plain(array.dictionary)
+        codes = self._values(distinct) if is_text(distinct.type) else self(distinct)
         indices = array.indices
         if indices.null_count:
             codes = np.append(codes, codes.dtype.type(self._null))
@@ -75,10 +84,10 @@ class Coder:
 
     def _values(self, array: pa.Array) -> Codes:
         column = self.column
-        if is_string(array.type):
+        if is_text(array.type):
             return self._text(array)
         if isinstance(column, Labelled):
-            if pa.types.is_boolean(array.type):
+            if pa.types.is_boolean(array.type) and not column.is_numeric:
                 return self._bools(array)
             if not (column.is_numeric or _is_number(array.type)):
                 return self._text(array)
@@ -120,6 +129,9 @@ class Coder:
             codes = self._look(values)
         else:
             codes = self._search(values, parsed.precision)
+        if parsed.reals is not None:
+            codes = np.array(codes)
+            codes[parsed.reals[0]] = self._search(parsed.reals[1])
         if parsed.null is not None or parsed.unparsed is not None:
             codes = np.array(codes)
             if parsed.unparsed is not None:
@@ -152,30 +164,32 @@ class Coder:
             values = values.astype(np.int64, copy=False)
         clip = column.out_of_domain == "clip"
         if isinstance(column, Binned):
-            low, high = rounded(np.array(column.bounds), precision).tolist()
+            low, high = column.bounds
+            edges = column.edges[1:-1] if column.bins else np.zeros(0)
+            if isinstance(low, float):
+                low, high = rounded(np.array([low, high]), precision).tolist()
+                edges = rounded(edges, precision)
+            elif values.dtype.kind == "f":
+                low, high = _double_from(int(low)), -_double_from(-int(high))
+                edges = np.array([_double_from(int(edge)) for edge in edges])
             outside = np.zeros(len(values), np.bool_) if clip else (values < low) | (values > high)
             values = np.clip(values, low, high)
             if isinstance(column, Integer) and not column.bins:
-                places = (np.floor(values) if values.dtype.kind == "f" else values) - low
-                codes = places.astype(self._dtype)
+                places = np.floor(values).astype(np.int64) - column.low
+                # Where no double lies between the bounds, the nearest one does not, either.
+                codes = np.clip(places, 0, column.count - 1).astype(self._dtype)
             else:
-                codes = np.searchsorted(rounded(column.edges[1:-1], precision), values, side="right").astype(
-                    self._dtype
-                )
+                codes = np.searchsorted(edges, values, side="right").astype(self._dtype)
         elif not len(self._keys):
             return np.full(len(values), self._outside, self._dtype)
-        elif clip:
-            # Between two neighbours in floating point the middle is one of them: a value that is a key is that key.
-            middles = self._keys[:-1] / 2 + self._keys[1:] / 2
-            exact = np.minimum(np.searchsorted(self._keys, values), len(self._keys) - 1)
-            nearest = np.searchsorted(middles, values)
-            codes = self._key_codes[np.where(self._keys[exact] == values, exact, nearest)]
-            outside = np.zeros(len(values), np.bool_)
         else:
-            keys = rounded(self._keys, precision)
-            places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+            keys = self._keys if clip else rounded(self._keys, precision)
+            places, outside = _places(keys, values)
             codes = self._key_codes[places]
-            outside = keys[places] != values
+            if clip:
+                # Between two neighbours in floating point the middle is one of them: a value that is a key is that key.
+                nearest = self._key_codes[np.searchsorted(self._keys[:-1] / 2 + self._keys[1:] / 2, values)]
+                codes, outside = np.where(outside, nearest, codes), np.zeros(len(values), np.bool_)
         marked: Codes = np.where(outside, self._dtype.type(self._outside), codes)
         return marked
 
@@ -224,6 +238,25 @@ class Coder:
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
 
 
+def _places(
+    keys: npt.NDArray[Any], values: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Where the values are among sorted keys, and which are not there; without rounding."""
+    odd = np.zeros(len(values), np.bool_)
+    if keys.dtype.kind == "i" and values.dtype.kind == "f":
+        # A double that is no integer of 64 bits is no key; the others are compared as integers.
+        odd = (values != np.floor(values)) | (values < -(2.0**63)) | (values >= 2.0**63)
+        values = np.where(odd, 0.0, values).astype(np.int64)
+    places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+    return places, odd | (keys[places] != values)
+
+
+def _double_from(whole: int) -> float:
+    """The smallest double that is at least this integer: a double is below one if and only if it is below the other."""
+    nearest = float(whole)
+    return nearest if int(nearest) >= whole else math.nextafter(nearest, math.inf)
+
+
 def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[Any]:
     """Edges as a narrower float type has them, so that 0.1 read from float32 is not beside the edge 0.1."""
     if edges.dtype.kind != "f" or precision == np.float64:
@@ -243,7 +276,9 @@ def column_numbers(column: Column, array: Any) -> Numbers:
             gaps = array.indices.is_null().to_numpy(zero_copy_only=False)
             null = gaps if null is None else null | gaps
         bad = None if distinct.unparsed is None else distinct.unparsed[indices]
-        return Numbers(distinct.values[indices], null, bad, distinct.precision)
+        return Numbers(distinct.merged()[indices], null, bad, distinct.precision)
+    if pa.types.is_union(array.type):
+        return _joined(len(array), [(rows, column_numbers(column, part)) for rows, part in members(array)])
     if not isinstance(column, Datetime):
         return numbers(array)
     parsed = moments(array, time_of_day=column.is_time)
@@ -251,6 +286,17 @@ def column_numbers(column: Column, array: Any) -> Numbers:
         values = parsed.values - parsed.values % column.step
         return Numbers(values, parsed.null, parsed.unparsed)
     return parsed
+
+
+def _joined(n: int, parts: list[tuple[npt.NDArray[np.intp], Numbers]]) -> Numbers:
+    """Numbers of several types, as doubles."""
+    values, null, bad = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for rows, part in parts:
+        values[rows] = part.merged()
+        for mask, marked in ((null, part.null), (bad, part.unparsed)):
+            if marked is not None:
+                mask[rows] = marked
+    return Numbers(values, null, bad)
 
 
 def _is_number(kind: pa.DataType) -> bool:

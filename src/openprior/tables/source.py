@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
 from openprior.errors import SourceError
+from openprior.tables.objects import object_array
 
 __all__ = ["BATCH_ROWS", "Source", "open_source"]
 
@@ -221,9 +223,23 @@ def _pandas_pass(frame: Any) -> Pass:
 
 
 def _pandas_array(series: Any) -> pa.Array:
+    """A pandas column as Arrow. Its type is that of the column, never guessed from the values: where there is none
+    (objects, and what Arrow has no type for), every value is read by its own."""
+    dtype = series.dtype
+    if hasattr(dtype, "categories"):
+        return _categories(series)
+    if dtype == np.dtype(object) or type(dtype).__name__ in ("PeriodDtype", "IntervalDtype"):
+        return object_array(series.to_numpy(object).tolist())
     try:
         array = pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # An object column of several types, say 7 and "N": as text, which is how a CSV would have it.
-        array = pa.array(series.map(str, na_action="ignore"), pa.string(), from_pandas=True)
+        return object_array(series.to_numpy(object).tolist())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _categories(series: Any) -> pa.Array:
+    distinct = _pandas_array(series.cat.categories.to_series())
+    if pa.types.is_union(distinct.type):
+        return object_array(series.to_numpy(object).tolist())
+    codes = series.cat.codes.to_numpy()
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), distinct)

@@ -198,11 +198,11 @@ def test_duplicate_columns() -> None:
             open_source(data)
 
 
-def test_pandas_with_mixed_objects_becomes_text() -> None:
+def test_every_value_of_a_pandas_column_of_objects_keeps_its_type() -> None:
     frame = pd.DataFrame({"m": pd.Series([7, "N", None], dtype=object), 3: [1, 2, 3]})
     source = open_source(frame)
     assert source.columns == ("m", "3")
-    assert rows(source) == {"m": ["7", "N", None], "3": [1, 2, 3]}
+    assert rows(source) == {"m": [7, "N", None], "3": [1, 2, 3]}
 
 
 def test_parquet_reads_text_as_dictionaries_and_projects(tmp_path: Path) -> None:

@@ -1,0 +1,223 @@
+"""The rule by which one value becomes one code, written once more: slowly, in plain Python, a value at a time.
+
+A raw value is what Arrow or Python holds: bytes for text of any layout, ticks for moments. It is first read (`read`) as
+("null",), ("bool", value), ("number", value, precision), ("text", word), ("moment", µs, spelled), ("time", µs, spelled)
+or ("none",), by its type alone; then the column says which code that is (`code_of`).
+"""
+
+import bisect
+import datetime
+import itertools
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from openprior.schema.bins import Binned, Datetime, Integer
+from openprior.schema.columns import Boolean, Column, Labelled
+
+BLANKS = " \t\n\r\v\f"
+INT64 = range(-(2**63), 2**63)
+DAY = 86_400_000_000
+NULL, NONE = ("null",), ("none",)
+REFUSED_VALUE, REFUSED_TEXT, REFUSED_NULL = "outside", "unparsed", "null"
+
+Read = tuple[Any, ...]
+
+
+def text(raw: bytes) -> Read:
+    try:
+        return ("text", raw.decode().strip(BLANKS))
+    except UnicodeDecodeError:
+        return ("text", "\N{REPLACEMENT CHARACTER}")
+
+
+def whole(value: int) -> Read:
+    if value in INT64:
+        return ("number", value, np.float64)
+    try:
+        return ("number", float(value), np.float64)
+    except OverflowError:
+        return ("number", math.inf if value > 0 else -math.inf, np.float64)
+
+
+def real(value: float, precision: Any = np.float64) -> Read:
+    return NULL if math.isnan(value) else ("number", float(value), precision)
+
+
+def decimal(value: Decimal) -> Read:
+    if value.is_nan():
+        return NULL
+    if value.is_finite() and value == value.to_integral_value() and int(value) in INT64:
+        return whole(int(value))
+    return real(float(value))
+
+
+def number_in(word: str) -> int | float | None:
+    if re.fullmatch(r"[+-]?[0-9]+", word):
+        return int(word) if int(word) in INT64 else float(word)
+    if re.fullmatch(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|(?i:inf|infinity))", word, re.ASCII):
+        return float(word)
+    return None
+
+
+def moment_in(word: str) -> int | None:
+    pattern = r"(\d{4})(-\d\d-\d\d)([ T](\d\d:\d\d)(:\d\d)?(?:(?<=:\d\d:\d\d)(\.\d+))?(Z|[+-]\d\d:?\d\d)?)?"
+    found = re.fullmatch(pattern, word, re.ASCII)
+    if not found:
+        return None
+    year, rest, _, minutes, seconds, fraction, zone = found.groups()
+    # Python knows no year 0: four centuries later the calendar is the same.
+    shift = 400 if int(year) < 400 else 0
+    clock = f"{minutes or '00:00'}{seconds or ':00'}{(fraction or '')[:7]}"
+    try:
+        moment = datetime.datetime.fromisoformat(f"{int(year) + shift:04}{rest} {clock}")
+    except ValueError:
+        return None
+    ticks = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    ticks -= DAY * 146_097 if shift else 0
+    if zone and zone != "Z":
+        hours, mins = int(zone[1:3]), int(zone[-2:])
+        if hours > 23 or mins > 59:
+            return None
+        ticks -= (1 if zone[0] == "+" else -1) * (hours * 60 + mins) * 60_000_000
+    return ticks
+
+
+def time_in(word: str) -> int | None:
+    if not re.fullmatch(r"\d\d:\d\d(:\d\d(\.\d+)?)?", word, re.ASCII):
+        return None
+    try:
+        clock = datetime.time.fromisoformat(word[:15])
+    except ValueError:
+        return None
+    return ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 1_000_000 + clock.microsecond
+
+
+def code_of(column: Column, value: Read) -> int | str:
+    """The code, or which of the three refusals."""
+    if value[0] == "text" and value[1] in column.missing_values:
+        value = NULL
+    if value == NULL:
+        return _null(column)
+    if isinstance(column, Datetime):
+        return _datetime(column, value)
+    if isinstance(column, Labelled) and not column.is_numeric:
+        return _label(column, value)
+    if value[0] == "text":
+        parsed = number_in(value[1])
+        value = NONE if parsed is None else ("number", parsed, np.float64)
+    if value[0] == "bool":
+        value = whole(value[1])
+    if value[0] != "number":
+        return _unparsed(column)
+    return _binned(column, *value[1:]) if isinstance(column, Binned) else _key(column, *value[1:])
+
+
+def _null(column: Column) -> int | str:
+    if column.missing_code is not None:
+        return column.missing_code
+    return REFUSED_NULL if column.other_code is None else column.other_code
+
+
+def _outside(column: Column) -> int | str:
+    if column.other_code is None or column.out_of_domain == "error":
+        return REFUSED_VALUE
+    return column.other_code
+
+
+def _unparsed(column: Column) -> int | str:
+    if column.other_code is not None and column.out_of_domain != "error":
+        return column.other_code
+    if column.out_of_domain == "clip" and column.other_code is None and column.missing_code is not None:
+        return column.missing_code
+    return REFUSED_TEXT
+
+
+def _datetime(column: Datetime, value: Read) -> int | str:
+    if value[0] == "text":
+        ticks = (time_in if column.is_time else moment_in)(value[1])
+    else:
+        ticks = value[1] if value[0] == ("time" if column.is_time else "moment") else None
+    if ticks is None:
+        return _unparsed(column)
+    return _binned(column, ticks - ticks % column.step, np.float64)
+
+
+def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
+    low, high = column.bounds
+    edges = [e.item() for e in column.edges] if column.bins else []
+    if isinstance(low, float):
+        number = float(number)
+        with np.errstate(over="ignore"):
+            low, high, *edges = (float(np.float64(precision(e))) for e in (low, high, *edges))
+    if column.out_of_domain != "clip" and not low <= number <= high:
+        return _outside(column)
+    number = min(max(number, low), high)
+    if isinstance(column, Integer) and not column.bins:
+        return math.floor(number) - column.low
+    return bisect.bisect_right(edges[1:-1], number)
+
+
+def _numbers_of(column: Labelled) -> dict[int | float, int]:
+    """The numbers that labels are: "7" and "7.0" are 7, "07" is only text."""
+    found: dict[int | float, int] = {}
+    for code, label in enumerate(column.values):
+        if isinstance(label, str):
+            try:
+                number: int | float = float(label)
+            except ValueError:
+                continue
+            if not math.isfinite(number) or label not in (str(int(number)), repr(number)):
+                continue
+            if label == str(int(number)) or (number.is_integer() and abs(number) < 2**53):
+                number = int(number)
+            if label == str(number) or number not in found:
+                found[number] = code
+        else:
+            found[int(label) if isinstance(label, bool) else label] = code
+    return found
+
+
+def _key(column: Labelled, number: int | float, precision: Any) -> int | str:
+    keys = _numbers_of(column)
+    if not keys:
+        return _outside(column)
+    real_keys = not all(isinstance(k, int) for k in keys)
+    if column.out_of_domain == "clip":
+        ordered = sorted(keys)
+        if number in keys:
+            return keys[number]
+        places = [a / 2 + b / 2 for a, b in itertools.pairwise(ordered)]
+        return keys[ordered[bisect.bisect_left(places, float(number))]]
+    for key, code in keys.items():
+        if real_keys:
+            if float(np.float64(precision(key))) == float(number):
+                return code
+        elif key == number:
+            return code
+    return _outside(column)
+
+
+def _label(column: Labelled, value: Read) -> int | str:
+    labels = column.value_labels
+    if value[0] == "bool":
+        if isinstance(column, Boolean):
+            return int(value[1])
+        truth = "true" if value[1] else "false"
+        listed = [s for s in (truth, truth.capitalize(), truth.upper()) if s in labels]
+        return labels.index(listed[0]) if listed else _key(column, int(value[1]), np.float64)
+    if value[0] == "number":
+        return _key(column, *value[1:])
+    if value[0] == "none":
+        return _outside(column)
+    word = value[1] if value[0] == "text" else value[2]
+    if isinstance(column, Boolean):
+        lower = [label.lower() for label in labels]
+        if word.lower() in lower:
+            return lower.index(word.lower())
+        number = number_in(word)
+        return _outside(column) if number is None else _key(column, number, np.float64)
+    return labels.index(word) if word in labels else _outside(column)
