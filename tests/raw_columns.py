@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from openprior.schema.base import Schema
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
 from openprior.tables.objects import object_array
@@ -405,3 +406,41 @@ _INPUTS: tuple[Callable[[np.random.Generator, int], Made], ...] = (
 )
 KINDS = (len(_COLUMNS), len(_INPUTS))
 """How many kinds of column and of input there are."""
+
+
+# Rows of a table.
+
+_ODD: dict[str, Any] = {"missing": True, "other": True, "out_of_domain": "other"}
+SCHEMA = Schema(
+    (
+        Categorical(name="word", values=("a", "b", "7", "7.0", "true"), **_ODD),
+        Boolean(name="flag", **_ODD),
+        Integer(name="whole", low=-3, high=99, **_ODD),
+        Integer(
+            name="large", low=-(2**63), high=2**63 - 1, bins=(-(2**63), 0, 7, 2**53 + 1, 2**63 - 1), **_ODD
+        ),
+        Real(name="real", bins=(-1.0, 0.25, 7.0, 1e6), **_ODD),
+        Datetime(
+            name="day",
+            dtype="date32[day]",
+            bins=(_D(1900, 1, 1), _D(1940, 1, 1), _D(1980, 1, 1), _D(2020, 1, 1)),
+            **_ODD,
+        ),
+    )
+)
+"""A column of most kinds, none of which refuses anything."""
+
+
+def row_of_words(rng: np.random.Generator) -> tuple[Any, ...]:
+    """A row of texts, as a CSV has it."""
+    return tuple(WORDS[i] for i in rng.integers(len(WORDS), size=len(SCHEMA.names)))
+
+
+def row_of_bytes(rng: np.random.Generator) -> tuple[Any, ...]:
+    """A row of bytes, some of which are no text."""
+    return tuple(BYTES[i] for i in rng.integers(len(BYTES), size=len(SCHEMA.names)))
+
+
+def row_of_objects(rng: np.random.Generator) -> tuple[Any, ...]:
+    """A row of any Python values."""
+    return tuple(_object(rng)[0] for _ in SCHEMA.names)

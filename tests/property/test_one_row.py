@@ -18,40 +18,13 @@ import pytest
 
 from openprior.counting.local import count_table
 from openprior.schema.base import Schema
-from openprior.schema.bins import Datetime, Integer, Real
-from openprior.schema.columns import Boolean, Categorical
 from openprior.tables.encode import encode_table
 from tests import raw_columns
-from tests.raw_columns import BYTES, WORDS
+from tests.raw_columns import SCHEMA
 
-_ODD: dict[str, Any] = {"missing": True, "other": True, "out_of_domain": "other"}
-SCHEMA = Schema(
-    (
-        Categorical(name="word", values=("a", "b", "7", "7.0", "true"), **_ODD),
-        Boolean(name="flag", **_ODD),
-        Integer(name="whole", low=-3, high=99, **_ODD),
-        Integer(
-            name="large", low=-(2**63), high=2**63 - 1, bins=(-(2**63), 0, 7, 2**53 + 1, 2**63 - 1), **_ODD
-        ),
-        Real(name="real", bins=(-1.0, 0.25, 7.0, 1e6), **_ODD),
-        Datetime(name="day", dtype="date32[day]", bins=tuple(pd.date_range("1900", "2020", 4).date), **_ODD),
-    )
-)
 NAMES = SCHEMA.names
 Rows = list[tuple[Any, ...]]
 Write = Callable[[Rows, Path], object]
-
-
-def _words(rng: np.random.Generator) -> tuple[Any, ...]:
-    return tuple(WORDS[i] for i in rng.integers(len(WORDS), size=len(NAMES)))
-
-
-def _bytes(rng: np.random.Generator) -> tuple[Any, ...]:
-    return tuple(BYTES[i] for i in rng.integers(len(BYTES), size=len(NAMES)))
-
-
-def _objects(rng: np.random.Generator) -> tuple[Any, ...]:
-    return tuple(raw_columns._object(rng)[0] for _ in NAMES)
 
 
 def _frame(rows: Rows, place: Path) -> object:
@@ -100,11 +73,11 @@ def _unchecked(array: pa.Array) -> pa.Array:
 
 
 WAYS: dict[str, tuple[Callable[[np.random.Generator], tuple[Any, ...]], Write]] = {
-    "frame": (_objects, _frame),
-    "categories": (_words, _categories),
-    "csv": (_words, _csv),
-    "zipped": (_words, _zipped),
-    "folder": (_bytes, _folder),
+    "frame": (raw_columns.row_of_objects, _frame),
+    "categories": (raw_columns.row_of_words, _categories),
+    "csv": (raw_columns.row_of_words, _csv),
+    "zipped": (raw_columns.row_of_words, _zipped),
+    "folder": (raw_columns.row_of_bytes, _folder),
 }
 
 
