@@ -118,7 +118,11 @@ class _Csv:
                     read_options=pacsv.ReadOptions(
                         block_size=_BLOCK, column_names=self.columns, skip_rows_after_names=1
                     ),
-                    parse_options=pacsv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self._separator,
+                        newlines_in_values=True,
+                        ignore_empty_lines=len(self.columns) > 1,  # of one column, an empty line is a row
+                    ),
                     convert_options=pacsv.ConvertOptions(
                         column_types=dict.fromkeys(chosen, text),
                         strings_can_be_null=False,

@@ -219,3 +219,32 @@ def test_a_named_pandas_index_is_a_column() -> None:
     assert open_source(frame).columns == ("g", "x")
     twice = frame.set_index(pd.Index([5, 6], name="x"))
     assert open_source(twice).columns == ("g", "x")
+
+
+def test_an_empty_line_of_a_single_column_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("a\n1\n\n2\n")
+    assert rows(open_source(path)) == {"a": ["1", "", "2"]}
+    path.write_text("a,b\n1,2\n\n3,4\n\n")
+    assert rows(open_source(path)) == {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+def test_pandas_types_that_arrow_has_not() -> None:
+    frame = pd.DataFrame(
+        {
+            "period": pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
+            "interval": pd.Series(pd.IntervalIndex.from_breaks([0, 1, 2])),
+            "cut": pd.cut(pd.Series([0.5, 1.5]), [0, 1, 2]),
+            "mixed": pd.Series([1, "a"], dtype=object).astype("category"),
+            "sparse": pd.Series([0.0, 1.0], dtype="Sparse[float]"),
+            "complex": pd.Series([1j, 2j]),
+        }
+    )
+    assert rows(open_source(frame)) == {
+        "period": ["2020-01", "2020-02"],
+        "interval": ["(0, 1]", "(1, 2]"],
+        "cut": ["(0, 1]", "(1, 2]"],
+        "mixed": [1, "a"],
+        "sparse": [0.0, 1.0],
+        "complex": ["1j", "2j"],
+    }
