@@ -14,7 +14,7 @@ GRID = (op.Tilt(rounds=12), op.Tilt(), op.PmwPub(), op.JamPgm(rounds=10), op.Mst
 
 
 @pytest.mark.slow
-def test_what_is_chosen_on_halves_is_within_five_per_cent_of_the_best_on_the_true_pair(
+def test_what_is_chosen_on_halves_is_within_ten_per_cent_of_the_best_on_the_true_pair(
     data_folder: Path,
 ) -> None:
     older, newer = (data_folder / "nist_acs" / f"national{year}.csv" for year in (2018, 2019))
@@ -36,6 +36,6 @@ def test_what_is_chosen_on_halves_is_within_five_per_cent_of_the_best_on_the_tru
     true = tune(newer, older, **at)  # type: ignore[arg-type]
     assert not any(s.failures for s in (*tuned.results, *true.results))
     chosen = next(s for s in true.results if s.mechanism == tuned.best.mechanism)
-    assert chosen.workload_error <= 1.05 * true.results[0].workload_error
+    assert chosen.workload_error <= 1.1 * true.results[0].workload_error
     # And the choice matters: the worst of the grid has far more error.
     assert true.results[-1].workload_error > 1.5 * chosen.workload_error
