@@ -167,23 +167,19 @@ def moments(array: pa.Array, *, time_of_day: bool) -> Numbers:
         return _parse_moments(text(array), time_of_day)
     if pa.types.is_null(kind):
         return numbers(array)
-    if time_of_day != pa.types.is_time(kind) or not pa.types.is_temporal(kind) or pa.types.is_duration(kind):
-        return _none(array)
-    if pa.types.is_interval(kind):
-        return _none(array)
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    ticks = _numpy(array.view(pa.int32() if narrow else pa.int64())).astype(np.int64)
-    unit = {"date32[day]": DAY, "date64[ms]": 1000}.get(str(kind)) or {
-        "s": 1_000_000,
-        "ms": 1000,
-        "us": 1,
-        "ns": 0,
-    }[kind.unit]
-    if unit == 0:
-        ticks //= 1000
-    else:
-        ticks = np.clip(ticks, -_FAR // unit, _FAR // unit) * unit
-    return Numbers(ticks, nulls(array))
+    if pa.types.is_time(kind) if time_of_day else pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return Numbers(_microseconds(array), nulls(array))
+    return _none(array)
+
+
+def _microseconds(array: pa.Array) -> npt.NDArray[np.int64]:
+    kind = array.type
+    ticks = _numpy(array.view(pa.int32() if kind.bit_width == 32 else pa.int64())).astype(np.int64)
+    unit = "day" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    if unit == "ns":
+        return ticks // 1000
+    per = {"day": DAY, "s": 1_000_000, "ms": 1000, "us": 1}[unit]
+    return np.clip(ticks, -_FAR // per, _FAR // per) * per
 
 
 def _parse_numbers(words: pa.Array) -> Numbers:
