@@ -32,7 +32,7 @@ from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
-from openprior.tables.source import open_source
+from openprior.tables.same import open_apart
 from openprior.tables.table import Table
 from openprior.whole import appearing, fresh, sweep
 
@@ -144,7 +144,10 @@ def release(
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     target = None if out is None else fresh(out)
 
-    public_source = None if public is None else open_source(public)
+    private, others = open_apart(
+        private, [] if public is None else [public], None if schema is None else schema.names
+    )
+    public_source = others[0] if others else None
     schema = _schema(schema, public_source)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
