@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from openprior.command_line.options import Json, check_new
+from openprior.command_line.program import Program
 from openprior.command_line.terminal import print_json
 
 __all__ = ["schema_app"]
 
-schema_app = typer.Typer(
+schema_app = Program(
     no_args_is_help=True, help="What the columns are: draft it from public data, then edit it."
 )
 

@@ -21,6 +21,7 @@ from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choice
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, Session, open_session
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
@@ -175,6 +176,7 @@ def release(
             # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
             session.curator.look_ahead()
         model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        _remark_on_rows(session, synthetic.num_rows)
         result = Release(
             synthetic=synthetic,
             model=model,
@@ -234,6 +236,7 @@ def _check_rows(n: int, delta: float) -> None:
             OpenPriorWarning,
             stacklevel=3,
         )
+    caution(few_rows(n))
 
 
 def _digest(work: Workload) -> str:
@@ -241,6 +244,15 @@ def _digest(work: Workload) -> str:
 
 
 # Through the curator, and after it.
+
+
+def _remark_on_rows(session: Session, released: int) -> None:
+    """Say that the table is small, by n where it is public (then it was said before), else by the released number."""
+    is_public = session.unit.n_is_public
+    words = few_rows(session.curator.n if is_public else released)
+    if words is not None:
+        session.curator.remark(as_remark(words))
+        caution(None if is_public else words)
 
 
 def _make(

@@ -123,8 +123,8 @@ def draft_columns(
             columns.append(column)
     if not columns:
         raise SchemaError(
-            f"every column of {source.name} looks like an identifier, so nothing is left to draft; take in what is none: "
-            f'--include "{names[0]}", in Python include=["{names[0]}"]'
+            f"every column of {source.name} looks like an identifier, so nothing is left to draft; take in what is "
+            f'none: --include "{names[0]}", in Python include=["{names[0]}"]'
         )
     return tuple(columns), notes
 
@@ -135,8 +135,9 @@ def _observed(column: Column, table: pa.Table) -> Observed:
     present = values.is_valid()
     if is_string(values.type):
         present = pc.and_(present, pc.invert(pc.is_in(text(values), pa.array(MISSING_TOKENS))))
-    numeric = isinstance(column, Ordered) and column.is_numeric
-    is_whole = isinstance(column, Integer) or (numeric and all(v == int(v) for v in column.values))
+    is_whole = isinstance(column, Integer) or (
+        isinstance(column, Ordered) and all(float(v).is_integer() for v in column.values)
+    )
     seen = Observed(
         name=column.name,
         rows=pc.sum(table["count"].filter(present)).as_py() or 0,

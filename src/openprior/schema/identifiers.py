@@ -13,18 +13,23 @@ from dataclasses import dataclass
 
 __all__ = ["Observed", "Remark", "is_named_like_identifier", "remark_on"]
 
-_TELLING = frozenset(
-    "id ids uid pid uuid guid identifier ident key no nr num number index idx serial serialno record "
-    "unnamed ssn nin nino nhs mrn passport licence license plate vin iban account acct card "
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_TELLING = _set(
+    "id ids uid pid uuid guid identifier ident key no nr num number index idx unnamed serial serialno record "
+    "ssn nin nino nhs mrn passport licence license plate vin iban account acct card "
     "email mail phone telephone tel mobile fax address addr ip imei url "
-    "name names firstname lastname surname forename fullname username login".split()
+    "name names firstname lastname surname forename fullname username login"
 )
 """Words that stand for one person or thing."""
-_PEOPLE = frozenset(
-    "person patient user customer client member student employee respondent subject participant household".split()
+_PEOPLE = _set(
+    "person patient user customer client member student employee respondent subject participant household"
 )
 """Whom a row may belong to: telling where it is the whole name."""
-_IDS = frozenset("id ids uid pid uuid guid identifier ident no nr num number ssn nin nino nhs mrn email".split())
+_IDS = _set("id ids uid pid uuid guid identifier ident no nr num number ssn nin nino nhs mrn email")
 """Words that, with such a one or alone, name the person of a row."""
 
 _FEW = 20  # a column with fewer values is no identifier, whatever it is called
@@ -104,14 +109,14 @@ def remark_on(column: Observed, most: int) -> Remark | None:
         return _left_out(column)
     if column.is_consecutive and column.is_nearly_unique and column.distinct > _MANY:
         return Remark(
-            f"'{column.name}' looks like a running number (nearly every row has one of its own, without gaps); if it is "
-            f"one, leave it out: {_exclude(column.name)}",
+            f"'{column.name}' looks like a running number (nearly every row has one of its own, without gaps); if so, "
+            f"leave it out: {_exclude(column.name)}",
             leaves_out=False,
         )
     if column.is_text and column.distinct > most:
         return Remark(
-            f"'{column.name}' has {column.distinct:,} values, of which the {most:,} most frequent are kept and the rest "
-            f"become 'other'; group them before, or leave it out: {_exclude(column.name)}",
+            f"'{column.name}' has {column.distinct:,} values, of which the {most:,} most frequent are kept and the "
+            f"rest become 'other'; group them before, or leave it out: {_exclude(column.name)}",
             leaves_out=False,
         )
     return None
@@ -139,8 +144,8 @@ def _left_out(column: Observed) -> Remark:
         )
     else:
         text = (
-            f"'{name}' looks like the id of persons with several rows each ({column.distinct:,} values in {column.rows:,} "
-            f"rows), so it is left out of the schema; write {as_person} and max_rows_per_person at the top of the schema "
-            f"{draft}, else the promise is about one row and not about one person; {take_in}"
+            f"'{name}' looks like the id of persons with several rows each ({column.distinct:,} values in "
+            f"{column.rows:,} rows), so it is left out of the schema; write {as_person} and max_rows_per_person at its "
+            f"top {draft}, else the promise is about one row and not about one person; {take_in}"
         )
     return Remark(text, leaves_out=True)

@@ -74,14 +74,19 @@ def _values(array: pa.Array) -> Marks:
         # One more place at the end, for null.
         known = np.append(_values(plain(array.dictionary)), _constant(_MISSING, 1), axis=1)
         places = pc.fill_null(array.indices.cast(pa.int64()), known.shape[1] - 1)
-        return np.take(known, places.to_numpy(zero_copy_only=False), axis=1)
+        marks: Marks = np.take(known, places.to_numpy(zero_copy_only=False), axis=1)
+        return marks
     if is_string(array.type):
         return _words(text(array))
     if pa.types.is_time(array.type):
         return _with_nulls(moments(array, time_of_day=True), _TIME)
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
         return _with_nulls(moments(array, time_of_day=False), _MOMENT)
-    if pa.types.is_boolean(array.type) or pa.types.is_primitive(array.type) or pa.types.is_decimal(array.type):
+    if (
+        pa.types.is_boolean(array.type)
+        or pa.types.is_primitive(array.type)
+        or pa.types.is_decimal(array.type)
+    ):
         found = numbers(array)
         if found.unparsed is None:
             return _with_nulls(found, _NUMBER)

@@ -6,9 +6,9 @@ with the same bytes, or the same rows in whatever order and format. A folder is 
 the other's. What is cheap is compared first, and the rows only of tables that can be read here and have equally many:
 one column of each, and the others only if that was the same.
 
-Few rows of few values can be the same by chance; then a refusal would be a mistake, and tell counts of the private
-table. So rows in another order count as the same only if another sample of the public table's population would hit its
-counts in less than one of a thousand cases, which depends on the public table alone.
+Few values in few rows can be the same by chance; then a refusal would be a mistake, and tell counts of the private
+table. So rows count as the same only if another sample of the public table's population would hit its counts in less
+than one of a thousand cases, which depends on the public table alone.
 
 A public table that has *most* rows of the private one, or all of them and more, is not found: whether a person's row is
 in a public table is what must not be told.
@@ -26,7 +26,7 @@ from scipy.special import gammaln
 
 from openprior.errors import PrivacyError
 from openprior.schema.identifiers import is_named_like_identifier
-from openprior.tables.fingerprint import Fingerprint, fingerprint, row_marks
+from openprior.tables.fingerprint import fingerprint, row_marks
 from openprior.tables.source import Source, open_source
 
 __all__ = ["open_apart", "same"]
@@ -123,41 +123,37 @@ def _has_rows(path: Path) -> bool:
 
 
 def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str | None:
-    rows = [getattr(source, "known_rows", None) for source in (one, other)]
-    if None not in rows and rows[0] != rows[1]:
+    known = {getattr(source, "known_rows", None) for source in (one, other)} - {None}
+    compared = _compared(one.columns, other.columns, columns)
+    if len(known) > 1 or not compared:
         return None
-    wanted = _compared(one.columns, other.columns, columns)
-    first = None
-    for some in dict.fromkeys((wanted[:1], wanted)):
-        if not some:
-            return None
+    for some in (compared[:1], compared):
         # The public table first: where it is empty, or cannot be read, the private one is left alone.
-        first, second = fingerprint(other, some), fingerprint(one, some)
-        if not first.rows or first.in_any_order != second.in_any_order or first.rows != second.rows:
+        public = fingerprint(other, some)
+        private = fingerprint(one, some) if public.rows else public
+        if not public.rows or (public.rows, public.in_any_order) != (private.rows, private.in_any_order):
             return None
-        if some == wanted:
-            return _judged(first, second, other, wanted)
-    return None
+    in_order = public.in_this_order == private.in_this_order
+    if _by_chance(other, compared, in_order=in_order) > _CHANCE:
+        return None
+    return "has the same rows" if in_order else "has the same rows in another order"
 
 
-def _judged(one: Fingerprint, other: Fingerprint, public: Source, columns: tuple[str, ...]) -> str | None:
-    if one.in_this_order == other.in_this_order:
-        return "has the same rows"
-    return "has the same rows in another order" if _by_chance(public, columns) < _CHANCE else None
-
-
-def _compared(
-    ones: Sequence[str], others: Sequence[str], columns: Sequence[str] | None
-) -> tuple[str, ...]:
+def _compared(ones: Sequence[str], others: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
     """The columns to compare: rows that were only numbered anew are still the same rows."""
     both = tuple(name for name in others if name in ones and (columns is None or name in columns))
     plain = tuple(name for name in both if not is_named_like_identifier(name))
     return plain if columns is None and plain else both
 
 
-def _by_chance(public: Source, columns: Sequence[str]) -> float:
-    """How likely a sample of as many rows from the public table's population has just its counts: multinomial."""
+def _by_chance(public: Source, columns: Sequence[str], *, in_order: bool) -> float:
+    """How likely a sample of as many rows from the public table's population has just its counts: multinomial.
+
+    An order that is not just like rows beside each other is hit by chance so rarely that it counts as never.
+    """
     marks: npt.NDArray[np.uint64] = np.concatenate([some[0] for some in row_marks(public, columns)])
     counts = np.unique(marks, return_counts=True)[1].astype(np.float64)
+    if in_order and 1 + np.count_nonzero(marks[1:] != marks[:-1]) > len(counts):
+        return 0.0
     n = counts.sum()
     return math.exp(gammaln(n + 1) - gammaln(counts + 1).sum() + (counts * np.log(counts / n)).sum())
