@@ -25,7 +25,7 @@ from openprior.schema.columns import (
     is_string,
 )
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
-from openprior.schema.identifiers import Observed, remark_on
+from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
 from openprior.tables.convert import moments, numbers, plain, text
 from openprior.tables.source import open_source
 
@@ -135,9 +135,12 @@ def _observed(column: Column, table: pa.Table) -> Observed:
     present = values.is_valid()
     if is_string(values.type):
         present = pc.and_(present, pc.invert(pc.is_in(text(values), pa.array(MISSING_TOKENS))))
-    is_whole = isinstance(column, Integer) or (
-        isinstance(column, Ordered) and all(float(v).is_integer() for v in column.values)
-    )
+    is_whole = isinstance(column, Integer)
+    if isinstance(column, Ordered | Real) and is_named_like_identifier(
+        column.name
+    ):  # +49 30 as a number, say
+        found = numbers(values.filter(present)).values
+        is_whole = bool((found == np.floor(found)).all())
     seen = Observed(
         name=column.name,
         rows=pc.sum(table["count"].filter(present)).as_py() or 0,
