@@ -176,7 +176,9 @@ def release(
             # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
             session.curator.look_ahead()
         model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
-        _remark_on_rows(session, synthetic.num_rows)
+        small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
+        if small is not None:
+            session.curator.remark(as_remark(small))
         result = Release(
             synthetic=synthetic,
             model=model,
@@ -190,6 +192,8 @@ def release(
         if target is not None:
             with appearing(target) as draft:
                 write(result, draft, format)
+    if not session.unit.n_is_public:  # else it was said before the first charge
+        caution(small)
     return result
 
 
@@ -244,15 +248,6 @@ def _digest(work: Workload) -> str:
 
 
 # Through the curator, and after it.
-
-
-def _remark_on_rows(session: Session, released: int) -> None:
-    """Say that the table is small, by n where it is public (then it was said before), else by the released number."""
-    is_public = session.unit.n_is_public
-    words = few_rows(session.curator.n if is_public else released)
-    if words is not None:
-        session.curator.remark(as_remark(words))
-        caution(None if is_public else words)
 
 
 def _make(
