@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from openprior.errors import SourceError
 from openprior.schema.columns import MISSING_TOKENS, is_string
 from openprior.tables.convert import Numbers, moments, numbers, plain, text
 from openprior.tables.source import Source
@@ -60,8 +61,17 @@ def row_marks(source: Source, columns: Sequence[str]) -> Iterator[Marks]:
         if batch.num_rows:
             mark = np.repeat(_LANES, batch.num_rows, axis=1)
             for name in columns:
-                mark = _mixed(mark * _LANES + _values(plain(batch.column(name))))
+                mark = _mixed(mark * _LANES + _checked(plain(batch.column(name)), name))
             yield mark
+
+
+def _checked(array: pa.Array, name: str) -> Marks:
+    """The marks of values; what Arrow says of one that breaks it may quote it, so it goes no further."""
+    try:
+        return _values(array)
+    except pa.ArrowException:
+        problem = f"column '{name}' holds {array.type} that cannot be compared; convert it to text or drop it"
+    raise SourceError(problem)
 
 
 def _pair(words: Marks) -> tuple[int, int]:
