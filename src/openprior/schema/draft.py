@@ -27,7 +27,7 @@ from openprior.schema.columns import (
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
 from openprior.tables.convert import moments, numbers, plain, text
-from openprior.tables.source import open_source
+from openprior.tables.source import Source, open_source
 
 __all__ = ["draft_columns"]
 
@@ -116,7 +116,7 @@ def draft_columns(
         # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
         dtype = None if source.is_text else str(types[name])
         column = _draft(name, table, types[name], dtype, options)
-        remark = remark_on(_observed(column, table), max_values)
+        remark = remark_on(_observed(column, table, source), max_values)
         if remark is not None and (not remark.leaves_out or name not in include):
             notes[name] = remark.text
         if remark is None or not remark.leaves_out or name in include:
@@ -129,7 +129,7 @@ def draft_columns(
     return tuple(columns), notes
 
 
-def _observed(column: Column, table: pa.Table) -> Observed:
+def _observed(column: Column, table: pa.Table, source: Source) -> Observed:
     """What there is to see of a column: is it an identifier?"""
     values = plain(table["value"])
     present = values.is_valid()
@@ -152,7 +152,23 @@ def _observed(column: Column, table: pa.Table) -> Observed:
         return seen
     found = numbers(values.filter(present)).values
     span = float(found.max()) - float(found.min()) + 1
-    return replace(seen, is_consecutive=seen.distinct >= _WITHOUT_GAPS * span)
+    return replace(
+        seen, is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]))
+    )
+
+
+def _rises(batches: Iterable[pa.RecordBatch]) -> bool:
+    """Whether the numbers of the only column never fall from row to row."""
+    last = -np.inf
+    for batch in batches:
+        array = plain(batch.column(0)).drop_null()
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        values = np.append(last, numbers(array).values)
+        if (values[1:] < values[:-1]).any():
+            return False
+        last = values[-1]
+    return True
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:

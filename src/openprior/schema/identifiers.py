@@ -49,8 +49,8 @@ class Observed:
     is_text: bool
     is_whole: bool
     """Whether all values are whole numbers."""
-    is_consecutive: bool = False
-    """Whether there is hardly a gap between them."""
+    is_running: bool = False
+    """Whether there is hardly a gap between them, or they rise from row to row."""
 
     @property
     def is_nearly_unique(self) -> bool:
@@ -107,10 +107,10 @@ def remark_on(column: Observed, most: int) -> Remark | None:
         return _left_out(column)
     if column.is_text and column.is_nearly_unique and column.distinct > _MANY:
         return _left_out(column)
-    if column.is_consecutive and column.is_nearly_unique and column.distinct > _MANY:
+    if column.is_running and column.is_nearly_unique and column.distinct > _MANY:
         return Remark(
-            f"'{column.name}' looks like a running number (nearly every row has one of its own, without gaps); if so, "
-            f"leave it out: {_exclude(column.name)}",
+            f"'{column.name}' looks like a running number (most differ, and they have no gaps or rise from row to row); "
+            f"if so, leave it out: {_exclude(column.name)}",
             leaves_out=False,
         )
     if column.is_text and column.distinct > most:

@@ -65,9 +65,9 @@ PLAIN: dict[str, list[Any]] = {
     "region_no": every(40),
     "school name": words(30),
     "number_of_children": every(12),
-    "number of steps": every(N),
+    "number of steps": shuffled(every(N)),
     "income_cents": shuffled(every(N)),
-    "idle": every(N),
+    "idle": shuffled(every(N)),
     "height": list(RNG.normal(170, 10, N)),
     "id_score": list(RNG.normal(170, 10, N)),
     "occupation": words(200),
@@ -94,6 +94,9 @@ def test_a_running_number_is_noted_and_stays() -> None:
     with pytest.warns(OpenPriorWarning, match='running number.*--exclude "n"'):
         schema = Schema.draft(pa.table({"sex": every(2), "n": shuffled(range(N))}))
     assert schema.names == ("sex", "n") and schema["n"].size <= 33
+    for values in (every(N), [str(v) for v in every(N)], [None, *every(N)[1:]]):
+        with pytest.warns(OpenPriorWarning, match="running number"):
+            Schema.draft(pa.table({"sex": every(2), "n": values}))
 
 
 def test_a_cut_list_of_values_is_noted() -> None:

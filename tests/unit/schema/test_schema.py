@@ -244,7 +244,7 @@ def test_draft_from_arrow_types() -> None:
     )
     with pytest.warns(OpenPriorWarning) as said:
         schema = Schema.draft(table)
-    assert [str(w.message).split("'")[1] for w in said] == ["whole", "big"]  # a running number, an identifier
+    assert [str(w.message).split("'")[1] for w in said] == ["wide", "whole", "big"]
     assert "big" not in schema.names
     assert isinstance(schema["small"], Integer) and schema["small"].dtype == "int8"
     assert isinstance(schema["sparse"], Ordered) and schema["sparse"].values == (0, 1000, 2000, 3000)
