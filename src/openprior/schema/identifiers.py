@@ -109,7 +109,7 @@ def remark_on(column: Observed, most: int) -> Remark | None:
         return _left_out(column)
     if column.is_running and column.is_nearly_unique and column.distinct > _MANY:
         return Remark(
-            f"'{column.name}' looks like a running number (most differ, and they have no gaps or rise from row to row); "
+            f"'{column.name}' looks like a running number (most differ, and they have no gaps or rise row by row); "
             f"if so, leave it out: {_exclude(column.name)}",
             leaves_out=False,
         )
