@@ -41,7 +41,8 @@ def done(*args: str) -> str:
 def release(
     *args: str, private: str = "private.csv", public: str = "public.csv", mechanism: str | None = "pmw-pub"
 ) -> list[str]:
-    rest = ["--epsilon", "1", "--delta", "1e-9", "--workload", "2", "-o", "out"]
+    rest = ["--epsilon", "1", "--delta", "1e-9", "--workload", "2"]
+    rest += [] if "-o" in args else ["-o", "out"]
     rest += [] if mechanism is None else ["-m", mechanism]
     return ["release", private, "--public", public, "--schema", "schema.toml", *rest, *args]
 

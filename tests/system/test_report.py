@@ -60,9 +60,9 @@ def _evil() -> op.Release:
     names = ("<img src=x onerror=window.harmed=1>", "N" * 200, "`${1}`{{ 7*7 }}")
     schema = Schema(tuple(Categorical(name=n, values=EVIL) for n in names))
     draw = np.random.default_rng(1)
-    rows = pa.table({n: draw.choice(EVIL, 200).tolist() for n in names})
+    rows, others = (pa.table({n: draw.choice(EVIL, 200).tolist() for n in names}) for _ in range(2))
     return op.release(
-        rows, rows, schema=schema, workload=op.all_marginals(2), epsilon=1.0, delta=1e-9, seed=1,
+        rows, others, schema=schema, workload=op.all_marginals(2), epsilon=1.0, delta=1e-9, seed=1,
         mechanism=op.PublicProxy(), dataset="</title><script>window.harmed=1</script>",
     )  # fmt: skip
 

@@ -20,13 +20,14 @@ from pyarrow import csv, parquet
 import openprior as op
 from openprior.counting.cells import Cells
 from openprior.counting.engine import engine_of
-from openprior.errors import EncodeError, OptionError, SourceError
+from openprior.errors import EncodeError, OptionError, PrivacyError, SourceError
 from openprior.privacy.ledger import Ledger
 from openprior.spark import counter as spark_engine
 from openprior.spark.cluster import explain, open_session
 from openprior.spark.packing import spans
 from openprior.spark.reading import Rows, SparkFiles, SparkSource, read_path
 from openprior.tables.encode import Encoder
+from openprior.tables.same import open_apart
 from openprior.tables.source import open_source
 from tests import raw_columns
 from tests.console import PROGRAM, say
@@ -238,6 +239,22 @@ def test_a_parquet_file_is_shared_out_by_groups_of_rows(
     source = read_path("t.parquet")
     assert source.rows(["a"]).frame.count() == 8  # type: ignore[attr-defined]
     same(source, tmp_path / "t.parquet", SMALL)
+
+
+def test_the_private_table_is_refused_as_public(session: Any, tmp_path: Path) -> None:
+    parquet.write_table(codes(300), tmp_path / "private.parquet")
+    parquet.write_table(codes(300, seed=1), tmp_path / "other.parquet")
+    private, other = (
+        session.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("private", "other")
+    )
+    for frame in (private, private.select("*"), session.read.parquet(str(tmp_path / "private.parquet"))):
+        with pytest.raises(PrivacyError, match="as the private one"):
+            open_apart(private, [frame])
+    files = read_path(str(tmp_path / "private.parquet"))
+    with pytest.raises(PrivacyError, match="is the same file as the private one"):
+        open_apart(files, [tmp_path / "private.parquet"])
+    open_apart(private, [other, private.filter("a > 0")])
+    open_apart(files, [tmp_path / "other.parquet"])
 
 
 def test_broken_files_are_refused_as_here(session: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line: thin. It reads arguments, calls the library and prints.
 
 main.py            the program: families of commands, errors as one line
+program.py         every option at most once
 releasing.py       release, check, mechanisms
 guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate

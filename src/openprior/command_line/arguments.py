@@ -54,6 +54,8 @@ def mechanism(name: str, options: list[str]) -> Any:
         key, sign, value = text.partition("=")
         if key not in fields:
             raise OptionError(f"option '{key}' is unknown for {name}; it has {', '.join(fields) or 'none'}")
+        if key in values:
+            raise OptionError(f"option '{key}' is given twice; give it once")
         if not sign:
             raise OptionError(f"option '{key}' has no value; write -O {key}=VALUE")
         values[key] = _value(str(fields[key].type), key, value)

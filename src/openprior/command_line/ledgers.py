@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line.options import Json, Wait, opened
+from openprior.command_line.program import Program
 from openprior.command_line.terminal import print_json
 
 __all__ = ["ledger_app"]
 
-ledger_app = typer.Typer(no_args_is_help=True, help="What has been spent on which dataset.")
+ledger_app = Program(no_args_is_help=True, help="What has been spent on which dataset.")
 
 
 @ledger_app.command("show", epilog="Example: openprior ledger show budget.sqlite")

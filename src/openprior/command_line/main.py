@@ -13,12 +13,13 @@ import typer
 from typer.main import get_command
 
 from openprior.command_line import demo, evaluating, guiding, ledgers, releasing, schemas
+from openprior.command_line.program import Program
 from openprior.command_line.terminal import one_line, show_bug, show_warning
 from openprior.errors import OpenPriorError, OpenPriorWarning
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app = Program(
     name="openprior",
     no_args_is_help=True,
     add_completion=False,

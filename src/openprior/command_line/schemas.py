@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from openprior.command_line.options import Json, check_new
+from openprior.command_line.program import Program
 from openprior.command_line.terminal import print_json
 
 __all__ = ["schema_app"]
 
-schema_app = typer.Typer(
+schema_app = Program(
     no_args_is_help=True, help="What the columns are: draft it from public data, then edit it."
 )
 
@@ -32,6 +33,10 @@ def schema_draft(
     ] = None,
     max_rows: Annotated[int, typer.Option(help="Most rows per person (Δ), with --person-id.")] = 1,
     exclude: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to take in though it looks like an identifier; repeatable."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
@@ -39,15 +44,18 @@ def schema_draft(
 
     check_new(out)
     drafted = Schema.draft(
-        public, bins=bins, person_id=person_id, max_rows_per_person=max_rows, exclude=exclude or ()
+        public,
+        bins=bins,
+        person_id=person_id,
+        max_rows_per_person=max_rows,
+        exclude=exclude or (),
+        include=include or (),
     )
     drafted.save(out)
     sizes = drafted.domain.sizes()
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
-    for note in drafted.notes.values():
-        typer.echo(f"warning: {note}", err=True)
     typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")

@@ -21,7 +21,7 @@ from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.certificate import certify
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
-from openprior.tables.source import open_source
+from openprior.tables.same import open_apart
 
 __all__ = ["MixtureError", "best_mixture_error"]
 
@@ -63,7 +63,7 @@ def best_mixture_error(
     seed          given: repeatable noise for an experiment, NOT PRIVATE
     max_seconds   of the exact form; the private one always solves to the end
     """
-    public_source, source = open_source(public), open_source(private)
+    source, (public_source,) = open_apart(private, [public], None if schema is None else schema.names)
     schema = schema or Schema.draft(public_source)
     work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
 from openprior.methods.base import pure_choices
+from openprior.privacy.cautions import as_remark, few_rows, large_epsilon
 from openprior.privacy.unit import Relation
 from openprior.schema.base import Schema
 
@@ -30,7 +31,8 @@ class PlanTable:
 
 def advice_of(plan: "Plan", schema: Schema, public_rows: int | None) -> tuple[str, ...]:
     """What to watch, in words."""
-    advice: list[str] = []
+    cautions = (large_epsilon(plan.epsilon), few_rows(plan.n))
+    advice = [as_remark(words) for words in cautions if words is not None]
     n, count = plan.n, len(plan.marginals)
     if plan.delta > 1 / n:
         advice.append(

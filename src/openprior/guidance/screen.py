@@ -30,7 +30,8 @@ from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table, encode_table
-from openprior.tables.source import open_source
+from openprior.tables.same import open_apart
+from openprior.tables.source import Source
 
 __all__ = ["Screened", "Screening", "screen"]
 
@@ -125,7 +126,7 @@ def screen(
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
         )
-    tables = _encoded(candidates, schema)
+    private, tables = _encoded(private, candidates, schema)
     schema = tables.schema
     work = all_marginals(marginals).on(schema.domain)
     with open_question(
@@ -158,17 +159,21 @@ class _Candidates:
     rows: dict[str, Table]
 
 
-def _encoded(candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None) -> _Candidates:
-    """The public tables as codes, by name."""
-    sources = (
-        {str(name): open_source(data) for name, data in candidates.items()}
-        if isinstance(candidates, Mapping)
-        else _named([open_source(data) for data in candidates])
-    )
-    if not sources:
+def _encoded(
+    private: Any, candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None
+) -> tuple[Source, _Candidates]:
+    """The private table, opened, and the public ones as codes, by name."""
+    tables = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)
+    if not tables:
         raise OptionError("there is no public table to screen; give at least one")
-    schema = schema or Schema.draft(next(iter(sources.values())))
-    return _Candidates(schema, {name: encode_table(source, schema) for name, source in sources.items()})
+    source, publics = open_apart(private, tables, None if schema is None else schema.names)
+    if isinstance(candidates, Mapping):
+        sources = dict(zip(map(str, candidates), publics, strict=True))
+    else:
+        sources = _named(publics)
+    schema = schema or Schema.draft(publics[0])
+    rows = {name: encode_table(public, schema) for name, public in sources.items()}
+    return source, _Candidates(schema, rows)
 
 
 def _named(sources: list[Any]) -> dict[str, Any]:

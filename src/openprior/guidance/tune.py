@@ -23,8 +23,10 @@ from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
 from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.cautions import caution, large_epsilon
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
+from openprior.tables.same import same
 from openprior.tables.source import open_source
 
 __all__ = ["tune"]
@@ -63,19 +65,22 @@ def tune(
     progress   called as progress(done, of, what) when a run has ended
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
+    caution(large_epsilon(epsilon))
     if of not in ("synthetic", "answers"):
         raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
     for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
         if count is not None and (not isinstance(count, int) or count < least):
             raise OptionError(f"{name} ({count}) must be a whole number of at least {least}")
     settings = checked_grid(grid, pure=delta == 0)
-    newer = open_source(public)
+    newer, older = open_source(public), None if past is None else open_source(past)
+    if older is not None and (past is public or same(newer, older, None if schema is None else schema.names)):
+        raise OptionError("public and past are the same table; give an older one as past, or none")
     schema = schema or Schema.draft(newer)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(
         newer=public_rows(newer, schema, "public", 4 if past is None else 2),
-        past=None if past is None else public_rows(open_source(past), schema, "past", 2),
+        past=None if older is None else public_rows(older, schema, "past", 2),
         schema=schema,
         workload=work,
         epsilon=epsilon,

@@ -18,6 +18,7 @@ ledger.py             who may still spend how much on which dataset
 ledger_file.py        the SQLite file behind it
 journal.py            every outcome of a run, on disk before anything is built on it
 run.py                a reserved budget, and what becomes of it when a run ends or breaks
+cautions.py           what is legal and probably not meant, in words
 session.py            the one way in: from a source to a curator
 fake.py               a curator without noise, for tests: NOT PRIVATE
 """

@@ -16,6 +16,7 @@ import numpy as np
 from openprior.errors import LedgerError, OptionError, SourceError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
+from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
@@ -83,6 +84,7 @@ def open_session(
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     rho = budget_rho(epsilon, delta)
+    caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
     source = open_source(private)
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
@@ -106,6 +108,8 @@ def open_session(
         public_seed,
     ):
         curator = Curator(vault, unit=unit, noise=noise, account=account)
+        if (words := large_epsilon(epsilon)) is not None:
+            curator.remark(as_remark(words))
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
 
 
@@ -138,7 +142,7 @@ def open_question(
         delta=delta,
         relation=relation,
         marginals=marginals,
-        on_rows=_refuse_empty,
+        on_rows=_check_rows,
         ledger=book,
         dataset=dataset,
         seed=seed,
@@ -165,6 +169,7 @@ def _book_with(ledger: Ledger | str | Path | None, dataset: str) -> Ledger | Non
     return book
 
 
-def _refuse_empty(n: int) -> None:
+def _check_rows(n: int) -> None:
     if n == 0:
         raise SourceError("the private table is empty; there is nothing to ask of it")
+    caution(few_rows(n))

@@ -21,6 +21,7 @@ from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choice
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, Session, open_session
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
@@ -32,7 +33,7 @@ from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
-from openprior.tables.source import open_source
+from openprior.tables.same import open_apart
 from openprior.tables.table import Table
 from openprior.whole import appearing, fresh, sweep
 
@@ -144,7 +145,10 @@ def release(
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     target = None if out is None else fresh(out)
 
-    public_source = None if public is None else open_source(public)
+    private, others = open_apart(
+        private, [] if public is None else [public], None if schema is None else schema.names
+    )
+    public_source = others[0] if others else None
     schema = _schema(schema, public_source)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
@@ -172,6 +176,9 @@ def release(
             # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
             session.curator.look_ahead()
         model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
+        if small is not None:
+            session.curator.remark(as_remark(small))
         result = Release(
             synthetic=synthetic,
             model=model,
@@ -185,6 +192,8 @@ def release(
         if target is not None:
             with appearing(target) as draft:
                 write(result, draft, format)
+    if not session.unit.n_is_public:  # else it was said before the first charge
+        caution(small)
     return result
 
 
@@ -231,6 +240,7 @@ def _check_rows(n: int, delta: float) -> None:
             OpenPriorWarning,
             stacklevel=3,
         )
+    caution(few_rows(n))
 
 
 def _digest(work: Workload) -> str:

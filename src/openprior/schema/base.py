@@ -12,12 +12,13 @@ True
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from openprior.errors import SchemaError
+from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
@@ -181,13 +182,25 @@ class Schema:
         person_id: str | None = None,
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
+        include: Sequence[str] = (),
     ) -> "Schema":
-        """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column."""
+        """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column.
+
+        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it; each
+        such column is warned of.
+        """
         from openprior.schema.draft import draft_columns
 
         columns, notes = draft_columns(
-            public, bins=bins, max_values=max_values, person_id=person_id, exclude=exclude
+            public,
+            bins=bins,
+            max_values=max_values,
+            person_id=person_id,
+            exclude=exclude,
+            include=include,
         )
+        for note in notes.values():
+            warnings.warn(note, OpenPriorWarning, stacklevel=2)
         return cls(columns, person_id, max_rows_per_person, notes=notes)
 
     @classmethod

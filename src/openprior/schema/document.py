@@ -25,8 +25,10 @@ KINDS: dict[str, type[Column]] = {k.kind: k for k in (Categorical, Ordered, Bool
 
 
 def write_document(schema: "Schema", notes: Mapping[str, str]) -> str:
-    """The schema as TOML, with notes on columns as comments."""
-    parts = []
+    """The schema as TOML, with notes as comments: on columns that are left out at the top, on others above them."""
+    parts = [toml.comment(note) for name, note in notes.items() if name not in schema.names]
+    if parts:
+        parts.append("\n")
     if schema.person_id is not None:
         parts.append(f"person_id = {toml.value(schema.person_id)}\n")
         parts.append(f"max_rows_per_person = {schema.max_rows_per_person}\n\n")

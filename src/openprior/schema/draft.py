@@ -5,7 +5,7 @@ data may come here: domains, labels and bin edges taken from private data would 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ from openprior.schema.columns import (
     is_string,
 )
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
+from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
 from openprior.tables.convert import moments, numbers, plain, text
-from openprior.tables.source import open_source
+from openprior.tables.source import Source, open_source
 
 __all__ = ["draft_columns"]
 
 _OWN_CODES = 64  # integers in a range this short keep a code each
-_IDENTIFIER_ROWS = 1000
+_WITHOUT_GAPS = 0.9  # share of the numbers from lowest to highest that occur, for a running number
 _PARTS = 64  # partial counts held before they are merged
 _TRUTHS = (("false", "true"), ("no", "yes"))
 # No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
@@ -61,9 +62,15 @@ class _Counts:
 
 
 def draft_columns(
-    public: object, *, bins: int, max_values: int, person_id: str | None, exclude: Sequence[str] = ()
+    public: object,
+    *,
+    bins: int,
+    max_values: int,
+    person_id: str | None,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
 ) -> tuple[tuple[Column, ...], dict[str, str]]:
-    """The columns, and remarks on those that a person should look at."""
+    """The columns, and remarks on those that a person should look at; identifiers that are left out among them."""
     if bins < 1 or max_values < 1:
         raise SchemaError(f"bins = {bins} and max_values = {max_values}; use at least 1 each")
     source = open_source(public)
@@ -71,11 +78,16 @@ def draft_columns(
         raise SchemaError(
             f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
         )
-    for name in exclude:
-        if name not in source.columns:
-            raise SchemaError(
-                f"{source.name} has no column '{name}' to leave out; it has {', '.join(source.columns)}"
-            )
+    for wish, listed in (("leave out", exclude), ("take in", include)):
+        for name in listed:
+            if name not in source.columns:
+                raise SchemaError(
+                    f"{source.name} has no column '{name}' to {wish}; it has {', '.join(source.columns)}"
+                )
+    for name in include:
+        if name in exclude or name == person_id:
+            role = "the person id" if name == person_id else "left out"
+            raise SchemaError(f"column '{name}' cannot be taken in and be {role} as well; choose one")
     names = [name for name in source.columns if name != person_id and name not in exclude]
     if not names:
         raise SchemaError(f"{source.name} has no column left to draft; leave fewer out")
@@ -101,17 +113,64 @@ def draft_columns(
     columns: list[Column] = []
     for name in names:
         table = _merge(parts.pop(name), types[name])
-        if not columns and not pc.sum(table["count"]).as_py():
+        if not pc.sum(table["count"]).as_py():
             raise SourceError(f"{source.name} is empty; give a table with at least one row")
         # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
         dtype = None if source.is_text else str(types[name])
-        columns.append(_draft(name, table, types[name], dtype, options))
-        distinct, rows = len(table), pc.sum(table["count"]).as_py()
-        if rows > _IDENTIFIER_ROWS and 2 * distinct > rows and isinstance(columns[-1], Categorical | Integer):
-            notes[name] = (
-                f"'{name}' looks like an identifier (most values differ); drop it or make it the person_id"
-            )
+        column = _draft(name, table, types[name], dtype, options)
+        remark = remark_on(_observed(column, table, source), max_values)
+        if remark is not None and (not remark.leaves_out or name not in include):
+            notes[name] = remark.text
+        if remark is None or not remark.leaves_out or name in include:
+            columns.append(column)
+    if not columns:
+        raise SchemaError(
+            f"every column of {source.name} looks like an identifier, so nothing is left to draft; take in what is "
+            f'none: --include "{names[0]}", in Python include=["{names[0]}"]'
+        )
     return tuple(columns), notes
+
+
+def _observed(column: Column, table: pa.Table, source: Source) -> Observed:
+    """What there is to see of a column: is it an identifier?"""
+    values = plain(table["value"])
+    present = values.is_valid()
+    if is_string(values.type):
+        present = pc.and_(present, pc.invert(pc.is_in(text(values), pa.array(MISSING_TOKENS))))
+    is_whole = isinstance(column, Integer)
+    if isinstance(column, Ordered | Real) and is_named_like_identifier(
+        column.name
+    ):  # +49 30 as a number, say
+        found = numbers(values.filter(present)).values
+        is_whole = bool((found == np.floor(found)).all())
+    seen = Observed(
+        name=column.name,
+        rows=pc.sum(table["count"].filter(present)).as_py() or 0,
+        distinct=pc.sum(present).as_py() or 0,
+        is_text=isinstance(column, Categorical),
+        is_whole=is_whole,
+    )
+    if not (is_whole and seen.is_nearly_unique):
+        return seen
+    found = numbers(values.filter(present)).values
+    span = float(found.max()) - float(found.min()) + 1
+    return replace(
+        seen, is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]))
+    )
+
+
+def _rises(batches: Iterable[pa.RecordBatch]) -> bool:
+    """Whether the numbers of the only column never fall from row to row."""
+    last = -np.inf
+    for batch in batches:
+        array = plain(batch.column(0)).drop_null()
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        values = np.append(last, numbers(array).values)
+        if (values[1:] < values[:-1]).any():
+            return False
+        last = values[-1]
+    return True
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -86,6 +86,17 @@ class SparkSource:
 
         return SparkEngine(self)
 
+    def is_same_query(self, other: object) -> bool:
+        """Whether another table is the same frame, or one that Spark says gives the same; runs nothing."""
+        if not isinstance(other, SparkSource):
+            return False
+        if other._frame is self._frame:
+            return True
+        try:
+            return bool(self._frame.sameSemantics(other._frame))
+        except spark_errors():
+            return False  # frames of two sessions, say, cannot be compared
+
     def rows(
         self, columns: Sequence[str] | None = None, spans: Mapping[str, tuple[int, int]] | None = None
     ) -> Rows:
@@ -120,6 +131,7 @@ class SparkFiles:
     def __init__(self, path: str, master: str | None = None) -> None:
         self._local, self._parts = open_split(os.path.abspath(path))  # executors run elsewhere
         self.name, self.columns, self.is_text = self._local.name, self._local.columns, self._local.is_text
+        self.paths: tuple[Path, ...] = getattr(self._local, "paths", ())
         self.session = open_session(master)
 
     def engine(self) -> Engine:

@@ -70,8 +70,10 @@ def _stem(path: Path) -> str:
 
 class _Csv:
     is_text = True
+    known_rows = None
 
     def __init__(self, path: Path, *, zipped: bool) -> None:
+        self.paths = (path,)
         self.name, self._path, self._zipped = _stem(path), path, zipped
         self._separator, self.columns = self._header()
 
@@ -197,11 +199,13 @@ class _Parquet:
     is_text = False
 
     def __init__(self, path: Path) -> None:
-        self.name, self._path = _stem(path), path
+        self.name, self._path, self.paths = _stem(path), path, (path,)
         try:
-            schema = pq.read_schema(path)
+            about = pq.read_metadata(path)
+            schema = about.schema.to_arrow_schema()
         except pa.ArrowException:
             raise self._damaged() from None
+        self.known_rows: int | None = about.num_rows
         self.columns: tuple[str, ...] = tuple(schema.names)
         for name in self.columns:
             if self.columns.count(name) > 1:
@@ -241,7 +245,7 @@ class _Parquet:
 
     def _only(self, groups: list[int]) -> Source:
         part = copy.copy(self)
-        part._groups = groups
+        part._groups, part.known_rows = groups, None
         return part
 
     def _damaged(self) -> SourceError:
@@ -266,6 +270,9 @@ class _Folder:
             raise SourceError(f"folder {path} has no CSV or Parquet files; check the path")
         self.columns: tuple[str, ...] = self._files[0].columns
         self.is_text: bool = self._files[0].is_text
+        self.paths = tuple(file._path for file in self._files)
+        rows = [file.known_rows for file in self._files]
+        self.known_rows = None if None in rows else sum(rows)
         for file in self._files:
             if set(file.columns) != set(self.columns):
                 raise SourceError(

@@ -75,9 +75,11 @@ def open_source(data: object) -> Source:
     frame: Any = data
     if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         frame = _with_index(frame)
-        return _Passes([str(c) for c in frame.columns], _pandas_pass(frame))
+        return _Passes([str(c) for c in frame.columns], _pandas_pass(frame), rows=len(frame))
     if library == "polars" and hasattr(data, "collect_schema"):
-        return _Passes(frame.collect_schema().names(), _polars_pass(frame))
+        return _Passes(
+            frame.collect_schema().names(), _polars_pass(frame), rows=getattr(frame, "height", None)
+        )
     if library == "duckdb" and hasattr(data, "to_arrow_reader"):
         return _Passes(list(frame.columns), _duckdb_pass(frame))
     if hasattr(data, "__arrow_c_stream__"):
@@ -103,11 +105,14 @@ class _Passes:
 
     is_text = False
 
-    def __init__(self, columns: Sequence[str], one_pass: Pass, name: str = "table") -> None:
+    def __init__(
+        self, columns: Sequence[str], one_pass: Pass, name: str = "table", rows: int | None = None
+    ) -> None:
         for column in columns:
             if columns.count(column) > 1:
                 raise SourceError(f"{name} has column '{column}' twice; rename one")
         self.name, self.columns, self._pass = name, tuple(columns), one_pass
+        self.known_rows = rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         return self._read(select(self.columns, columns, self.name))
@@ -169,7 +174,7 @@ def _memory(table: pa.Table) -> Source:
         batches: Iterable[pa.RecordBatch] = chosen.to_batches(max_chunksize=BATCH_ROWS)
         return batches
 
-    return _Passes(table.column_names, one_pass)
+    return _Passes(table.column_names, one_pass, rows=table.num_rows)
 
 
 def _dataset_pass(dataset: pads.Dataset) -> Pass:

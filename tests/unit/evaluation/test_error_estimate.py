@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import openprior as op
-from openprior.errors import BudgetExceeded, OptionError
+from openprior.errors import BudgetExceeded, OpenPriorWarning, OptionError
 from openprior.evaluation.error_estimate import write_estimate
 from openprior.privacy.ledger import Ledger
 from tests.conftest import arrow, random_table
@@ -58,10 +58,11 @@ def test_under_add_remove_it_is_a_share_of_the_released_rows() -> None:
 
 
 def test_with_a_private_number_of_rows_nothing_is_cut_off_above() -> None:
-    tiny = op.release(
-        PRIVATE.slice(0, 400), PUBLIC.slice(0, 20), schema=SCHEMA, workload=op.all_marginals(1), epsilon=1.0,
-        delta=1e-6, mechanism=op.PublicProxy(), relation="add-remove", seed=1,
-    )  # fmt: skip
+    with pytest.warns(OpenPriorWarning, match="fewer than 100 rows"):  # of the released number
+        tiny = op.release(
+            PRIVATE.slice(0, 400), PUBLIC.slice(0, 20), schema=SCHEMA, workload=op.all_marginals(1), epsilon=1.0,
+            delta=1e-6, mechanism=op.PublicProxy(), relation="add-remove", seed=1,
+        )  # fmt: skip
     n = tiny.synthetic.num_rows
     assert n < 100
     found = op.estimate_error(tiny, PRIVATE.slice(0, 400), epsilon=20.0, seed=1)

@@ -58,7 +58,7 @@ def test_by_chance_is_what_samples_of_one_population_differ_by() -> None:
     for seed in range(30):
         order = rng.permutation(whole.n)
         one, two = arrow(whole.take(order[:2000])), arrow(whole.take(order[2000:2700]))
-        found.append(op.screen(one, [two], schema=SCHEMA, epsilon=100.0, seed=seed).best)
+        found.append(op.screen(one, [two], schema=SCHEMA, epsilon=20.0, seed=seed).best)
     assert np.mean([s.error for s in found]) == pytest.approx(np.mean([s.by_chance for s in found]), rel=0.15)
     assert sum("another sample" in s.verdict for s in found) >= 28
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from openprior.errors import SchemaError, SourceError
+from openprior.errors import OpenPriorWarning, SchemaError, SourceError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import MISSING_TOKENS, Boolean, Categorical, Ordered
@@ -190,10 +190,10 @@ def test_draft_from_text(tmp_path: Path) -> None:
             f"2018-01-{i % 28 + 1:02d},2018-01-01T10:{i % 60:02d}:00Z,{i % 24:02d}:30,{'yes' if i % 2 else 'no'},5,,"
             f"{'None' if i % 9 == 0 else 'abc'[i % 3]},2018-0{i % 9 + 1}-01 12:00:00"
         )
-    schema = Schema.draft(csv(tmp_path, "\n".join(rows)))
+    with pytest.warns(OpenPriorWarning, match="'id' looks like an identifier"):
+        schema = Schema.draft(csv(tmp_path, "\n".join(rows)))
     kinds = {c.name: (c.kind, c.dtype, c.missing) for c in schema.columns}
     assert kinds == {
-        "id": ("categorical", "string", False),
         "zip": ("categorical", "string", False),
         "sex": ("integer", "int64", True),
         "msp": ("integer", "int64", True),
@@ -209,7 +209,6 @@ def test_draft_from_text(tmp_path: Path) -> None:
         "ts": ("datetime", "timestamp[us]", True),
     }
     assert schema["msp"].missing_values == (*MISSING_TOKENS, "N")
-    assert schema["id"].size == 1001 and schema["id"].other  # the cap, and the rest
     assert "# 'id' looks like an identifier" in schema.to_toml() and list(schema.notes) == ["id"]
     income = schema["income"]
     assert isinstance(income, Real) and income.count == 32 and income.low <= 0 and income.high >= 1999 * 1.37
@@ -243,7 +242,10 @@ def test_draft_from_arrow_types() -> None:
             "big": pa.array([2**63 + i for i in range(n)], pa.uint64()),
         }
     )
-    schema = Schema.draft(table)
+    with pytest.warns(OpenPriorWarning) as said:
+        schema = Schema.draft(table)
+    assert [str(w.message).split("'")[1] for w in said] == ["wide", "whole", "big"]
+    assert "big" not in schema.names
     assert isinstance(schema["small"], Integer) and schema["small"].dtype == "int8"
     assert isinstance(schema["sparse"], Ordered) and schema["sparse"].values == (0, 1000, 2000, 3000)
     assert schema["wide"].count == 32

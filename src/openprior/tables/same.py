@@ -1,0 +1,159 @@
+"""A public table that is the private one: refused before anything is taken from it.
+
+What comes from the public table is published without noise, so giving the private table as the public one by mistake
+publishes it. `open_apart` opens both and refuses if they are the same frame, the same file (also through a link), files
+with the same bytes, or the same rows in whatever order and format. A folder is refused if any of its files is one of
+the other's. What is cheap is compared first, and the rows only of tables that can be read here and have equally many:
+one column of each, and the others only if that was the same.
+
+Few values in few rows can be the same by chance; then a refusal would be a mistake, and tell counts of the private
+table. So rows count as the same only if another sample of the public table's population would hit its counts in less
+than one of a thousand cases, which depends on the public table alone.
+
+A public table that has *most* rows of the private one, or all of them and more, is not found: whether a person's row is
+in a public table is what must not be told.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from openprior.errors import PrivacyError
+from openprior.schema.identifiers import is_named_like_identifier
+from openprior.tables.fingerprint import fingerprint, row_marks
+from openprior.tables.source import Source, open_source
+
+__all__ = ["open_apart", "same"]
+
+_CHANCE = 1e-3
+_BLOCK = 1 << 20
+
+
+def open_apart(
+    private: object, publics: Iterable[object], columns: Sequence[str] | None = None
+) -> tuple[Source, list[Source]]:
+    """The private table and the public ones as sources, refused if one of these is the private one.
+
+    `columns` are those that the schema names, if there is one; else all that both tables have are compared.
+    """
+    publics = list(publics)
+    if any(public is private for public in publics):
+        raise _refusal("is the very same object")
+    source, others = open_source(private), [open_source(public) for public in publics]
+    for other in others:
+        how = same(source, other, columns)
+        if how is not None:
+            raise _refusal(how)
+    return source, others
+
+
+def same(one: Source, other: Source, columns: Sequence[str] | None = None) -> str | None:
+    """How the second table is the first, in words; None if it is another."""
+    if one is other or _same_plan(one, other):
+        return "is the very same table"
+    found = _same_file(_paths(one), _paths(other))
+    if found is not None:
+        return found
+    return _same_rows(one, other, columns) if _is_here(one) and _is_here(other) else None
+
+
+def _refusal(how: str) -> PrivacyError:
+    return PrivacyError(
+        f"the public table {how} as the private one: what is taken from it would be published without noise; "
+        "give another public table, or none"
+    )
+
+
+def _is_here(source: Source) -> bool:
+    """Whether this process reads it; the rows of a table on a cluster are not brought here to be compared."""
+    return not hasattr(source, "engine")
+
+
+def _same_plan(one: Any, other: Any) -> bool:
+    """Whether two tables on a cluster are the same query, by the cluster's own judgement."""
+    compare: Callable[[object], bool] | None = getattr(one, "is_same_query", None)
+    return compare is not None and compare(other)
+
+
+# Files.
+
+
+def _paths(source: Source) -> Sequence[Path]:
+    paths: Sequence[Path] = getattr(source, "paths", ())
+    return paths
+
+
+def _same_file(ones: Sequence[Path], others: Sequence[Path]) -> str | None:
+    part = "" if len(ones) == len(others) == 1 else "has a file that "
+    sizes: dict[int, list[Path]] = {}
+    for path in ones:
+        sizes.setdefault(path.stat().st_size, []).append(path)
+    for other in others:
+        for one in sizes.get(other.stat().st_size, ()):
+            if os.path.samefile(one, other):
+                return f"{part}is the same file"
+            if _same_bytes(one, other) and (not part or _has_rows(other)):
+                return f"{part}has the same bytes"
+    return None
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    with one.open("rb") as left, other.open("rb") as right:
+        while True:
+            block = left.read(_BLOCK)
+            if block != right.read(_BLOCK):
+                return False
+            if not block:
+                return True
+
+
+def _has_rows(path: Path) -> bool:
+    """Parts of a folder that have a header and no rows may well be the same."""
+    source = open_source(path)
+    return any(batch.num_rows for batch in source.batches(source.columns[:1]))
+
+
+# Rows.
+
+
+def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str | None:
+    known = {getattr(source, "known_rows", None) for source in (one, other)} - {None}
+    compared = _compared(one.columns, other.columns, columns)
+    if len(known) > 1 or not compared:
+        return None
+    for some in (compared[:1], compared):
+        # The public table first: where it is empty, or cannot be read, the private one is left alone.
+        public = fingerprint(other, some)
+        private = fingerprint(one, some) if public.rows else public
+        if not public.rows or (public.rows, public.in_any_order) != (private.rows, private.in_any_order):
+            return None
+    in_order = public.in_this_order == private.in_this_order
+    if _by_chance(other, compared, in_order=in_order) > _CHANCE:
+        return None
+    return "has the same rows" if in_order else "has the same rows in another order"
+
+
+def _compared(ones: Sequence[str], others: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns to compare: rows that were only numbered anew are still the same rows."""
+    both = tuple(name for name in others if name in ones and (columns is None or name in columns))
+    plain = tuple(name for name in both if not is_named_like_identifier(name))
+    return plain if columns is None and plain else both
+
+
+def _by_chance(public: Source, columns: Sequence[str], *, in_order: bool) -> float:
+    """How likely a sample of as many rows from the public table's population has just its counts: multinomial.
+
+    An order that is not just like rows beside each other is hit by chance so rarely that it counts as never.
+    """
+    marks: npt.NDArray[np.uint64] = np.concatenate([some[0] for some in row_marks(public, columns)])
+    counts = np.unique(marks, return_counts=True)[1].astype(np.float64)
+    if in_order and 1 + np.count_nonzero(marks[1:] != marks[:-1]) > len(counts):
+        return 0.0
+    n = counts.sum()
+    return math.exp(gammaln(n + 1) - gammaln(counts + 1).sum() + (counts * np.log(counts / n)).sum())
