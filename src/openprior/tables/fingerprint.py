@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from openprior.errors import SourceError
-from openprior.schema.columns import MISSING_TOKENS, is_string
-from openprior.tables.convert import Numbers, moments, numbers, plain, text
+from openprior.schema.columns import MISSING_TOKENS
+from openprior.tables.convert import Numbers, is_text, members, moments, numbers, plain, text
 from openprior.tables.source import Source
 
 __all__ = ["Fingerprint", "fingerprint", "row_marks"]
@@ -70,7 +70,7 @@ def _checked(array: pa.Array, name: str) -> Marks:
     try:
         return _values(array)
     except pa.ArrowException:
-        problem = f"column '{name}' holds {array.type} that cannot be compared; convert it to text or drop it"
+        problem = f"column '{name}' holds values that cannot be compared; convert it to text or drop it"
     raise SourceError(problem)
 
 
@@ -80,13 +80,18 @@ def _pair(words: Marks) -> tuple[int, int]:
 
 def _values(array: pa.Array) -> Marks:
     """The marks of values, whatever their type."""
+    if pa.types.is_union(array.type):
+        joined = np.zeros((2, len(array)), np.uint64)
+        for rows, member in members(array):
+            joined[:, rows] = _values(member)
+        return joined
     if pa.types.is_dictionary(array.type):
         # One more place at the end, for null.
         known = np.append(_values(plain(array.dictionary)), _constant(_MISSING, 1), axis=1)
         places = pc.fill_null(array.indices.cast(pa.int64()), known.shape[1] - 1)
         marks: Marks = np.take(known, places.to_numpy(zero_copy_only=False), axis=1)
         return marks
-    if is_string(array.type):
+    if is_text(array.type):
         return _words(text(array))
     if pa.types.is_time(array.type):
         return _with_nulls(moments(array, time_of_day=True), _TIME)
@@ -108,7 +113,7 @@ def _words(words: pa.Array) -> Marks:
     lower = pc.utf8_lower(words)
     for truth, number in _TRUTH.items():
         words = pc.if_else(pc.equal(lower, truth), number, words)
-    missing = pc.or_kleene(words.is_null(), pc.is_in(words, pa.array(MISSING_TOKENS)))
+    missing = pc.or_kleene(words.is_null(), pc.is_in(words, pa.array(MISSING_TOKENS, words.type)))
     words = pc.if_else(missing, None, words)
     marks = _with_nulls(numbers(words), _NUMBER)
     left = _marked(numbers(words))
@@ -133,19 +138,23 @@ def _marked(found: Numbers) -> npt.NDArray[np.intp]:
 
 
 def _with_nulls(found: Numbers, kind: np.uint64) -> Marks:
-    values = found.values
-    if values.dtype.kind == "f":
-        # Whole numbers as such, and fractions as precisely as the narrowest type that a file may have had.
-        whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
-        ticks = np.where(whole, values, 0.0).astype(np.int64)
-        with np.errstate(over="ignore"):
-            fractions = values.astype(np.float32).view(np.uint32).astype(np.uint64)
-        marks = np.where(whole, _numbers(ticks.view(np.uint64), kind), _numbers(fractions, _FRACTION))
-    else:
-        marks = _numbers(values.astype(np.int64).view(np.uint64), kind)
+    marks = _plain_numbers(found.values, kind)
+    if found.reals is not None:
+        marks[:, found.reals[0]] = _plain_numbers(found.reals[1], kind)
     if found.null is not None:
         marks = np.where(found.null, _constant(_MISSING, 1), marks)
     return marks
+
+
+def _plain_numbers(values: npt.NDArray[Any], kind: np.uint64) -> Marks:
+    if values.dtype.kind != "f":
+        return _numbers(values.astype(np.int64).view(np.uint64), kind)
+    # Whole numbers as such, and fractions as precisely as the narrowest type that a file may have had.
+    whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
+    ticks = np.where(whole, values, 0.0).astype(np.int64)
+    with np.errstate(over="ignore"):
+        fractions = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return np.where(whole, _numbers(ticks.view(np.uint64), kind), _numbers(fractions, _FRACTION))
 
 
 def _numbers(values: npt.NDArray[np.uint64], kind: np.uint64) -> Marks:
