@@ -22,6 +22,9 @@ from openprior.errors import PrivacyError
 
 __all__ = ["Record"]
 
+_MOST = 2**63 - 1
+"""Of whole numbers: nothing that is counted has more."""
+
 
 class Record:
     """One JSON object, read field by field; `end` refuses what nobody asked for."""
@@ -50,7 +53,7 @@ class Record:
     def whole(self, name: str, *, least: int = 0) -> int:
         """A whole number."""
         value = self._take(name)
-        if type(value) is not int or value < least:
+        if type(value) is not int or not least <= value <= _MOST:
             raise self._wrong(name, f"a whole number of at least {least}")
         return value
 
@@ -81,7 +84,7 @@ class Record:
     def wholes(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers from 0 on."""
         value = self.items(name)
-        if not all(type(v) is int and v >= 0 for v in value):
+        if not all(type(v) is int and 0 <= v <= _MOST for v in value):
             raise self._wrong(name, "a list of whole numbers")
         return tuple(value)
 

@@ -30,6 +30,7 @@ FORMAT = 1
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
+_VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
 _NEAR = 1e-6
 """Conversions between ε and ρ may differ so much between machines, relatively; sums and costs may not."""
 
@@ -126,6 +127,7 @@ class Certificate:
     def _recheck(self) -> None:
         total = Fraction(0)
         parts: dict[int, dict[Part, Fraction]] = {}
+        keys: dict[int, tuple[str, ...]] = {}
         paid: dict[int, Fraction] = {}
         for number, event in enumerate(self.events):
             own = self._own(number, event)
@@ -133,6 +135,8 @@ class Certificate:
                 total += own
                 continue
             siblings = parts.setdefault(event.part.number, {})
+            if keys.setdefault(event.part.number, event.part.keys) != event.part.keys:
+                raise ReleaseError("the parts of a partition have different keys, so they may overlap")
             siblings[event.part] = siblings.get(event.part, Fraction(0)) + own
             before = paid.get(event.part.number, Fraction(0))
             charge = Fraction(-1 if event.charged is None else event.charged)
@@ -142,8 +146,6 @@ class Certificate:
             paid[event.part.number] = before + charge
             total += charge
         for partition, costs in parts.items():
-            if len({part.keys for part in costs}) > 1:
-                raise ReleaseError("the parts of a partition have different keys, so they may overlap")
             if max(costs.values()) > paid[partition]:
                 raise ReleaseError(
                     "the parts of a partition were charged less than the most expensive of them"
@@ -282,7 +284,9 @@ def _time(record: Record) -> str:
 
 
 def _versions(record: Record) -> dict[str, str]:
-    return {name: record.text(name) for name in record.names}
+    versions = {name: record.text(name) for name in _VERSIONS}
+    record.end()
+    return versions
 
 
 def certify(session: Session) -> Certificate:
@@ -305,10 +309,7 @@ def certify(session: Session) -> Certificate:
         run=account.run,
         schema_hash=session.schema.hash,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={
-            "python": sys.version.split()[0],
-            **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
-        },
+        versions={name: sys.version.split()[0] if name == "python" else version(name) for name in _VERSIONS},
         events=tuple(account.events),
         remarks=tuple(account.remarks),
     )
