@@ -165,10 +165,10 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
         _check_event(event, schema)
     measurements = Measurements.load(folder / "measurements.parquet", schema)
     measurements.check(certificate.events)
-    work = _read_workload((folder / "workload.json").read_bytes(), schema)
+    work = _workload(_read_json(folder / "workload.json"), schema)
     public = None
     if _PUBLIC in certificate.files:
-        public = View.from_dict(parse_json((folder / _PUBLIC).read_bytes()), schema)
+        public = View.from_dict(_read_json(folder / _PUBLIC), schema)
     synthetic = _read_rows(folder, certificate.files, schema)
     model = load_model(folder / "model")
     if model.domain != schema.domain:
@@ -184,11 +184,18 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     }
 
 
-def _read_workload(text: bytes, schema: "Schema") -> "Workload":
+def _read_json(path: Path) -> object:
+    try:
+        return parse_json(path.read_bytes())
+    except ValueError as error:
+        raise ReleaseError(f"its {path.name} cannot be read: {error}") from None
+
+
+def _workload(values: object, schema: "Schema") -> "Workload":
     from openprior.privacy.strict import Record
     from openprior.questions.workload import Workload
 
-    record = Record(parse_json(text), "its workload")
+    record = Record(values, "its workload")
     marginals, weights = record.items("marginals"), record.numbers("weights")
     record.end()
     if not all(type(m) is list and all(type(a) is str for a in m) for m in marginals):
