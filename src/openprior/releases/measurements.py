@@ -1,7 +1,7 @@
 """Every noisy number of a run, kept with the release: one Parquet file, and the checks that it belongs there."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,10 @@ class Measurements:
 
         sizes = [len(i.values) for i in self._items]
         which = pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
+        labels = {name: level.labels for name, level in schema.levels.items()}
+        labels |= {c.name: c.labels for c in schema.columns}
         columns, places = (
-            zip(*(self._words(i, schema) for i in self._items), strict=True) if sizes else ((), ())
+            zip(*(self._words(i, labels) for i in self._items), strict=True) if sizes else ((), ())
         )
         table = pa.table(
             {
@@ -71,12 +73,10 @@ class Measurements:
         ]
         return table.replace_schema_metadata({"openprior": json.dumps(facts)})
 
-    def _words(self, item: Measurement, schema: Schema) -> tuple[str, str]:
+    def _words(self, item: Measurement, labels: Mapping[str, Sequence[str]]) -> tuple[str, str]:
         """Which columns the numbers count, or which queries; and which codes others have, in words."""
         counted = item.cells(self.domain)
         columns, fixed = (None, item.part) if counted is None else counted
-        labels = {name: level.labels for name, level in schema.levels.items()}
-        labels |= {c.name: c.labels for c in schema.columns if c.name in fixed}
         where = ", ".join(f"{name} = {labels[name][code]}" for name, code in fixed.items())
         return item.statistic.words if columns is None else " × ".join(columns), where
 

@@ -72,8 +72,12 @@ def read_certificate(folder: Path) -> bytes:
     path = folder / CERTIFICATE
     try:
         found = path.lstat()
-    except OSError:
-        raise ReleaseError(f"{folder} is not a release folder: it has no {CERTIFICATE}") from None
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # no path can hold a zero byte
+        raise ReleaseError(
+            f"{_shown(str(folder))} is not a release folder: it has no {CERTIFICATE}"
+        ) from None
+    except OSError as error:
+        raise ReleaseError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
     if not stat.S_ISREG(found.st_mode):
         raise ReleaseError(f"{folder} is not a release folder: its {CERTIFICATE} is no plain file")
     if found.st_size > _LARGEST:
@@ -168,4 +172,4 @@ def _list(names: list[str]) -> str:
 
 def _shown(name: str) -> str:
     """A name that a file system has may be anything."""
-    return "".join(c if c.isprintable() else "?" for c in name[:80])
+    return "".join(c if c.isprintable() else "?" for c in name[:200])
