@@ -108,14 +108,15 @@ def read(folder: Path) -> dict[str, Any]:
     """What `write` wrote, by name; a ReleaseError if anything is missing, altered or does not belong together."""
     from openprior.releases.certificate import Certificate
 
+    text = read_certificate(folder)
     try:
-        certificate = Certificate.from_json(read_certificate(folder))
+        certificate = Certificate.from_json(text)
         certificate.recheck()
-        _check_names(certificate.files)
     except OtherFormat as error:
         raise OtherFormat(f"the release in {folder} was {error}") from None
     except ReleaseError as error:
         raise _damaged(folder, error) from None
+    _check_names(folder, certificate.files)
     state = check_seal(folder, certificate.files)
     try:
         things = _read_files(folder, certificate)
@@ -131,22 +132,18 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
-    if str(error).startswith(str(folder)):  # it says what is wrong with the folder as a whole
-        return ReleaseError(str(error))
     return ReleaseError(f"the release in {folder} is damaged: {error}; copy it again")
 
 
-def _check_names(files: Mapping[str, object]) -> None:
+def _check_names(folder: Path, files: Mapping[str, object]) -> None:
     """Raise unless these are the files of one release: all that it needs, and nothing else."""
-    missing = sorted(_ALWAYS - files.keys())
-    if missing:
-        raise ReleaseError(f"its certificate lists no {missing[0]}, so it is not that of a release")
-    rows = sorted(files.keys() & set(_ROWS.values()))
-    if len(rows) != 1:
-        raise ReleaseError(f"its certificate lists {' and '.join(rows) or 'no'} synthetic rows")
-    for name in files:
-        if name not in {*_ALWAYS, *rows, _PUBLIC} and not name.startswith("model/"):
-            raise ReleaseError(f"its certificate lists {name}, which no release has")
+    rows = sorted(files.keys() & set(_ROWS.values())) or [_ROWS["parquet"]]
+    needed = {*_ALWAYS, rows[0]}
+    missing = sorted(needed - files.keys())
+    others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
+    if missing or others:
+        what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
+        raise ReleaseError(f"{folder} is not a release folder: its certificate lists {what}")
 
 
 def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
