@@ -13,6 +13,7 @@
     │   ├── LedgerError         a ledger that cannot be opened, read or locked
     │   └── JournalError        a journal that does not belong to the run
     └── ReleaseError            a release that cannot be written or opened
+        └── OtherFormat         a release that another version of openprior made
 
 A message names the thing, the value and the remedy in one line. It never carries a value or a count of
 the private table: those are added only where the caller asked for them (`show_private`).
@@ -28,6 +29,7 @@ __all__ = [
     "OpenPriorError",
     "OpenPriorWarning",
     "OptionError",
+    "OtherFormat",
     "PrivacyError",
     "ReleaseError",
     "SchemaError",
@@ -90,3 +92,7 @@ class JournalError(PrivacyError):
 
 class ReleaseError(OpenPriorError):
     """The release cannot be written or opened."""
+
+
+class OtherFormat(ReleaseError):
+    """Another version of openprior made the release; it is not damaged."""

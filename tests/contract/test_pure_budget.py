@@ -15,6 +15,7 @@ import pytest
 from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError, ReleaseError
 from openprior.privacy.account import Account
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, Laplace, event_from_dict
 from openprior.privacy.ledger import Ledger
@@ -508,7 +509,7 @@ def test_a_gaussian_event_is_worth_infinitely_much_where_delta_is_0(certificate:
 
 def test_a_certificate_of_zcdp_does_not_pass_as_pure(certificate: Certificate) -> None:
     """Nor the other way round: with the same events, ε of a zCDP run is not Σε."""
-    run = made(2.0, delta=1e-9, rho=0.02)
+    run = made(2.0, delta=1e-9, rho=budget_rho(2.0, 1e-9))
     run.curator.measure(Counts(("a",)), 0.01, noise="laplace")
     run.curator.select_many(CELL_SCORES, 2, 0.01)
     other = run.certificate()

@@ -452,7 +452,7 @@ def test_evaluate(place: Path) -> None:
 
 
 DAMAGE = {
-    "certificate.json": b'{"epsilon": 1}',
+    "certificate.json": b'{"format": 1, "epsilon": 1}',
     "schema.toml": SCHEMA.replace('"a", "b"', '"a", "c"').encode(),
     "workload.json": b'{"marginals": [["zip"]], "weights": [1]}',
     "synthetic.parquet": b"PAR1 and no more",

@@ -7,8 +7,9 @@ import typer
 
 from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Out, Wait
-from openprior.command_line.terminal import print_json, stoppable
+from openprior.command_line.terminal import one_line, print_json, stoppable
 from openprior.command_line.terminal import progress as progress_bar
+from openprior.errors import ReleaseError
 
 __all__ = ["add_to"]
 
@@ -109,19 +110,34 @@ def release(
 
 
 def check(
-    release: Annotated[Path, typer.Argument(help="A release folder.", readable=False)], json: Json = False
+    release: Annotated[Path, typer.Argument(help="A release folder.", readable=False)],
+    certificate_sha256: Annotated[
+        str | None,
+        typer.Option(help="SHA-256 that certificate.json must have, where it was published elsewhere."),
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Recheck a release's certificate: every sensitivity, cost and sum is derived anew. Needs no private data."""
-    import openprior as op
+    """Check a release without any private data: that every file is as it was written and no other is there, that every
+    sensitivity, cost and sum is right, derived anew, and that the noise was secure. Exit code 1 if anything is not."""
+    from openprior.releases.check import check_release
 
-    c = op.open_release(release).certificate
-    c.recheck()
+    try:
+        c = check_release(release, certificate_sha256=certificate_sha256)
+    except ReleaseError as error:
+        if json:
+            print_json({"right": False, "reason": one_line(str(error))})
+        raise
     if json:
-        print_json(
-            {"right": True, "events": len(c.events), "statement": c.statement, "remarks": list(c.remarks)}
-        )
+        facts = {
+            "right": True,
+            "events": len(c.events),
+            "files": len(c.files),
+            "certificate_sha256": c.sha256,
+        }
+        print_json({**facts, "statement": c.statement, "remarks": list(c.remarks)})
         return
-    for line in (f"right: {len(c.events)} steps rechecked", c.statement, *c.remarks):
+    typer.echo(f"right: {len(c.events)} steps rechecked, {len(c.files)} files as they were written")
+    for line in (c.statement, *c.remarks, f"SHA-256 of certificate.json: {c.sha256}"):
         typer.echo(line)
 
 

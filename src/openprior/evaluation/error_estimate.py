@@ -21,6 +21,7 @@ from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
 from openprior.releases.certificate import Certificate, certify
+from openprior.releases.folder import seal
 from openprior.releases.release import Release, open_release
 from openprior.report import render
 from openprior.whole import appearing
@@ -161,8 +162,8 @@ def write_estimate(estimate: ErrorEstimate, release: Release, folder: Path) -> N
     with appearing(folder) as draft:
         text = json.dumps(estimate.as_dict(), indent=1, ensure_ascii=False)
         (draft / "estimate.json").write_text(text, encoding="utf-8")
-        (draft / "certificate.json").write_text(estimate.certificate.to_json(), encoding="utf-8")
         (draft / "report.html").write_text(render(release, estimate=estimate), encoding="utf-8")
+        seal(draft, estimate.certificate)
 
 
 def reach95(measured: Measurement) -> float:

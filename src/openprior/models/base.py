@@ -9,6 +9,7 @@ opening a release runs nobody's code.
 
 import importlib
 import json
+import math
 import pkgutil
 import zipfile
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import ReleaseError
+from openprior.json_text import parse_json
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -47,10 +49,12 @@ class Saved:
     def read(folder: Path) -> "Saved":
         """From the folder's files."""
         try:
-            facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            facts = parse_json((folder / "model.json").read_bytes())
+            if type(facts["kind"]) is not str or any(type(s) is not int for s in facts["domain"].values()):
+                raise TypeError
             with np.load(folder / "arrays.npz", allow_pickle=False) as archive:
                 return Saved(folder, facts["kind"], Domain(facts["domain"]), facts, dict(archive))
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
             raise ReleaseError(
                 f"the model in {folder} cannot be read ({type(error).__name__}); it is damaged"
             ) from None
@@ -114,7 +118,10 @@ def load_model(folder: Path) -> Model:
     model = _kinds().get(saved.kind)
     if model is None:
         raise ReleaseError(f"the model in {folder} is of unknown kind '{saved.kind}'; update openprior")
-    return model.load(saved)
+    loaded = model.load(saved)
+    if not (math.isfinite(loaded.total) and loaded.total >= 0):
+        raise ReleaseError(f"the model in {folder} has a total that is no number of rows; it is damaged")
+    return loaded
 
 
 @cache

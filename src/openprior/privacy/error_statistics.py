@@ -15,6 +15,7 @@ from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, leve
 from openprior.privacy.statistics import Ints, Sensitivity, Statistic, Vaulted, present
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Unit
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
@@ -114,7 +115,11 @@ class BestMixtureError(Statistic):
             raise PrivacyError(
                 "the best mixture error needs public rows with the private table's columns, and marginals"
             )
-        return replace(self, marginals=tuple(canonical(m, layout.domain) for m in self.marginals))
+        kept = Table(
+            rows.domain, tuple(frozen(column) for column in rows.columns)
+        )  # other threads cannot write there
+        marginals = tuple(canonical(m, layout.domain) for m in self.marginals)
+        return replace(self, rows=kept, marginals=marginals)
 
     def sensitivity(self, unit: Unit) -> Sensitivity:
         """In steps of 1/64 row.

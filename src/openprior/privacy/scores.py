@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
 from openprior.privacy.unit import Unit
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
@@ -80,8 +81,17 @@ class L1Score:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        numbers = [self.weight, self.offset, *(c for c, _ in self.terms)]
-        if not all(abs(v) <= _LARGEST for v in numbers):
+        # Of our own and fixed: what is checked and charged for is what will be evaluated, whatever other threads do.
+        terms = tuple((float(c), frozen(reference)) for c, reference in self.terms)
+        weight, offset = float(self.weight), float(self.offset)
+        for name, value in (
+            ("marginal", tuple(self.marginal)),
+            ("terms", terms),
+            ("weight", weight),
+            ("offset", offset),
+        ):
+            object.__setattr__(self, name, value)
+        if not all(abs(v) <= _LARGEST for v in (weight, offset, *(c for c, _ in terms))):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40"
             )
@@ -100,7 +110,6 @@ class L1Score:
                 raise PrivacyError(
                     f"a reference of {self.marginal} has shape {reference.shape}; give one number per cell"
                 )
-            # Here and not where the score is made: an array may change until it is charged for.
             if not _summable(reference):
                 raise PrivacyError(
                     f"a reference of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
@@ -135,6 +144,9 @@ class SumScore:
 
     parts: tuple[L1Score, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+
     @property
     def marginals(self) -> tuple[Marginal, ...]:
         """What it looks at."""
@@ -166,6 +178,8 @@ class CellScores:
     answers: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "only", frozen(self.only))
+        object.__setattr__(self, "answers", frozen(self.answers))
         if self.answers.shape != self.only.shape or self.only.ndim != 1 or self.only.dtype.kind not in "iu":
             raise PrivacyError("cell scores need candidates by number, and one answer per candidate")
 

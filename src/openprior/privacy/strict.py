@@ -13,6 +13,7 @@ Traceback (most recent call last):
 openprior.errors.PrivacyError: a selection: draws must be a whole number of at least 1
 """
 
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,9 @@ from typing import Any
 from openprior.errors import PrivacyError
 
 __all__ = ["Record"]
+
+_MOST = 2**63 - 1
+"""Of whole numbers: nothing that is counted has more."""
 
 
 class Record:
@@ -34,6 +38,11 @@ class Record:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that nobody has read yet."""
+        return tuple(self._left)
+
     def text(self, name: str, *choices: str) -> str:
         """A text; one of these, if any are given."""
         value = self._take(name)
@@ -44,7 +53,7 @@ class Record:
     def whole(self, name: str, *, least: int = 0) -> int:
         """A whole number."""
         value = self._take(name)
-        if type(value) is not int or value < least:
+        if type(value) is not int or not least <= value <= _MOST:
             raise self._wrong(name, f"a whole number of at least {least}")
         return value
 
@@ -53,9 +62,17 @@ class Record:
         value = self._take(name)
         if type(value) not in (int, float) or not (0 <= value <= sys.float_info.max):  # type: ignore[operator]
             raise self._wrong(name, "a finite number that is not negative")
-        if value == 0 and not zero:
-            raise self._wrong(name, "above 0")
+        if value == 0 and (not zero or math.copysign(1, value) < 0):
+            raise self._wrong(name, "0 without a sign, or above 0" if zero else "above 0")
         return float(value)  # type: ignore[arg-type]
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """A list of finite numbers from 0 on."""
+        value = self.items(name)
+        for number in value:
+            if type(number) not in (int, float) or not (0 <= number <= sys.float_info.max):
+                raise self._wrong(name, "a list of finite numbers that are not negative")
+        return tuple(map(float, value))
 
     def texts(self, name: str, *, repeated: bool = False) -> tuple[str, ...]:
         """A list of texts, all different unless they may be repeated."""
@@ -67,7 +84,7 @@ class Record:
     def wholes(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers from 0 on."""
         value = self.items(name)
-        if not all(type(v) is int and v >= 0 for v in value):
+        if not all(type(v) is int and 0 <= v <= _MOST for v in value):
             raise self._wrong(name, "a list of whole numbers")
         return tuple(value)
 

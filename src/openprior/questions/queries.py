@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import WorkloadError
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 
@@ -41,6 +42,7 @@ class Queries:
     """[queries, cells]"""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", frozen(self.members))
         # Numbers would be taken for positions or weights, and one row would count more than it is charged for.
         if self.members.dtype != np.bool_ or self.members.ndim != 2 or not self.members.any():
             raise WorkloadError(

@@ -6,5 +6,7 @@ measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
 view.py           what another table says beside a release
+seal.py           the digest of every file, so that a folder is what was written or is refused
 folder.py         the release folder: written whole or not at all, read with suspicion
+check.py          whether a release is right: its seal, its arithmetic, and that its noise was secure
 """

@@ -2,8 +2,10 @@
 
 A certificate can be rechecked by anyone who has it: `recheck` derives every event's sensitivity from the relation and
 Δ, its cost from that and the noise, adds the costs up and converts; it needs no data and trusts no sum written there.
+It can say a thing in one way only: a text that is not just what its numbers give is no certificate.
 """
 
+import hashlib
 import json
 import sys
 from collections.abc import Mapping
@@ -13,17 +15,24 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from openprior.errors import PrivacyError, ReleaseError
-from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
+from openprior.errors import OtherFormat, PrivacyError, ReleaseError
+from openprior.json_text import parse_json
+from openprior.privacy.calibrate import budget_rho, epsilon_from_rho, pure_epsilon
 from openprior.privacy.events import Event, Part, event_from_dict
 from openprior.privacy.session import Session
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Relation, Unit
+from openprior.releases.seal import FileSeal, seals_from
 
-__all__ = ["NOT_PRIVATE", "Certificate", "certify"]
+__all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
+FORMAT = 1
+"""Of a release folder and its certificate; one more whenever what is written in either changes."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
+_VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
+_NEAR = 1e-6
+"""Conversions between ε and ρ may differ so much between machines, relatively; sums and costs may not."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +64,18 @@ class Certificate:
     """Every step, in order, with the numbers that it was calibrated with."""
     remarks: tuple[str, ...] = ()
     """What the mechanism says of its outcome."""
+    files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
+    """In a folder: what every other file of it must be, by name."""
 
     @property
     def is_private(self) -> bool:
         """Whether the noise was secure."""
-        return self.noise != NOT_PRIVATE
+        return self.noise == SECURE
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of its text in hex; of one that was read from a folder, that of the file certificate.json."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
     def statement(self) -> str:
@@ -100,20 +116,36 @@ class Certificate:
         return Unit(Relation(self.relation), self.rows_per_person)
 
     def recheck(self) -> None:
-        """Derive every sensitivity and cost anew; raises ReleaseError if anything was worth more than was charged."""
+        """Derive every sensitivity, cost and sum anew; raises ReleaseError if anything is not what it must be."""
+        try:
+            self._recheck()
+        except PrivacyError as error:
+            raise ReleaseError(str(error)) from None
+        except (ArithmeticError, ValueError):  # an OptionError is a ValueError
+            raise ReleaseError("it has numbers that cannot be reckoned with") from None
+
+    def _recheck(self) -> None:
         total = Fraction(0)
         parts: dict[int, dict[Part, Fraction]] = {}
+        keys: dict[int, tuple[str, ...]] = {}
         paid: dict[int, Fraction] = {}
         for number, event in enumerate(self.events):
-            own, charge = self._own_and_charged(number, event)
-            total += charge
-            if event.part is not None:
-                siblings = parts.setdefault(event.part.number, {})
-                siblings[event.part] = siblings.get(event.part, Fraction(0)) + own
-                paid[event.part.number] = paid.get(event.part.number, Fraction(0)) + charge
-        for partition, costs in parts.items():
-            if len({part.keys for part in costs}) > 1:
+            own = self._own(number, event)
+            if event.part is None:
+                total += own
+                continue
+            siblings = parts.setdefault(event.part.number, {})
+            if keys.setdefault(event.part.number, event.part.keys) != event.part.keys:
                 raise ReleaseError("the parts of a partition have different keys, so they may overlap")
+            siblings[event.part] = siblings.get(event.part, Fraction(0)) + own
+            before = paid.get(event.part.number, Fraction(0))
+            charge = Fraction(-1 if event.charged is None else event.charged)
+            # The run pays what passes the dearest part so far, and nothing else.
+            if abs(charge - max(Fraction(0), siblings[event.part] - before)) > own / 10**9:
+                raise ReleaseError(f"event {number} was not charged what its part adds to the dearest so far")
+            paid[event.part.number] = before + charge
+            total += charge
+        for partition, costs in parts.items():
             if max(costs.values()) > paid[partition]:
                 raise ReleaseError(
                     "the parts of a partition were charged less than the most expensive of them"
@@ -122,20 +154,25 @@ class Certificate:
             self._recheck_pure(total)
         else:
             self._recheck_rho(total)
+        promised = budget_rho(self.epsilon, self.delta)
+        if abs(self.rho - promised) > _NEAR * promised:
+            raise ReleaseError(
+                f"epsilon = {self.epsilon:g} with delta = {self.delta:g} is rho = {promised:.6g}, not {self.rho:.6g}"
+            )
 
-    def _own_and_charged(self, number: int, event: Event) -> tuple[Fraction, Fraction]:
-        """What an event says that it costs, which must be so, and what the run paid for it."""
+    def _own(self, number: int, event: Event) -> Fraction:
+        """What an event says that it costs, which must be so."""
         try:
             cost = event.cost(self.unit, pure=self.is_pure)
+            own = pure_epsilon(event.rho) if self.is_pure else event.rho
+            if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
+                name = "epsilon" if self.is_pure else "rho"
+                raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
+            return Fraction(own)
         except PrivacyError as error:
             raise ReleaseError(f"event {number} cannot have been: {error}") from None
         except ArithmeticError:
             raise ReleaseError(f"event {number} has numbers that cannot be reckoned with") from None
-        own = pure_epsilon(event.rho) if self.is_pure else event.rho
-        if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
-            name = "epsilon" if self.is_pure else "rho"
-            raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
-        return Fraction(own), Fraction(own if event.charged is None else event.charged)
 
     def _recheck_pure(self, total: Fraction) -> None:
         if total > Fraction(self.epsilon):
@@ -147,45 +184,66 @@ class Certificate:
                 f"the events add up to epsilon = {float(total):.6g}, not {self.epsilon_spent:.6g}"
             )
         for rho, epsilon in ((self.rho, self.epsilon), (self.rho_spent, self.epsilon_spent)):
-            if rho < epsilon**2 / 2 * (1 - 1e-9):
+            due = epsilon**2 / 2
+            if rho < due * (1 - 1e-9):
                 raise ReleaseError(f"epsilon = {epsilon:.6g} gives more than rho = {rho:.6g}")
+            if rho > due * (1 + 1e-8):
+                raise ReleaseError(f"epsilon = {epsilon:.6g} gives less than rho = {rho:.6g}")
 
     def _recheck_rho(self, total: Fraction) -> None:
         if total > Fraction(self.rho):
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, more than {self.rho:.6g}")
         if abs(float(total) - self.rho_spent) > 1e-12 * self.rho:
             raise ReleaseError(f"the events add up to rho = {float(total):.6g}, not {self.rho_spent:.6g}")
-        for rho, epsilon in ((self.rho, self.epsilon), (float(total), self.epsilon_spent)):
-            if (
-                min(self.epsilon, epsilon_from_rho(rho, self.delta)) > epsilon * (1 + 1e-9)
-                or epsilon > self.epsilon
-            ):
-                raise ReleaseError(f"rho = {rho:.6g} gives more than epsilon = {epsilon:g}")
         if epsilon_from_rho(self.rho, self.delta) > self.epsilon * (1 + 1e-9):
             raise ReleaseError(f"rho = {self.rho:.6g} gives more than epsilon = {self.epsilon:g}")
+        due = min(self.epsilon, epsilon_from_rho(float(total), self.delta))
+        if due > self.epsilon_spent * (1 + 1e-9) or self.epsilon_spent > self.epsilon:
+            raise ReleaseError(f"rho = {float(total):.6g} gives more than epsilon = {self.epsilon_spent:g}")
+        if self.epsilon_spent > due + _NEAR * self.epsilon:
+            raise ReleaseError(f"rho = {float(total):.6g} gives less than epsilon = {self.epsilon_spent:g}")
 
     def to_json(self) -> str:
-        """As text."""
+        """As text, always the same for the same certificate."""
         facts = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {"options": dict(self.options), "versions": dict(self.versions)}
         events = [event.to_dict() for event in self.events]
-        values = {**facts, **plain, "events": events, "statement": self.statement}
-        return json.dumps(values, indent=1, ensure_ascii=False)
+        files = {name: seal.to_dict() for name, seal in self.files.items()}
+        values = {"format": FORMAT, **facts, **plain, "events": events, "files": files}
+        text = {**values, "statement": self.statement}
+        return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
     @staticmethod
-    def from_json(text: str) -> "Certificate":
-        """From text; strict, so that what is rechecked is what is written there."""
+    def from_json(text: str | bytes) -> "Certificate":
+        """From text; strict, so that what is rechecked is what is written there, and nothing else is."""
         try:
-            return _read(json.loads(text))
-        except PrivacyError as error:
+            values = parse_json(text)
+        except ValueError as error:
+            raise ReleaseError(f"the certificate cannot be read: {error}; it is damaged or none") from None
+        _check_format(values)
+        try:
+            certificate = _read(values)
+        except (PrivacyError, ReleaseError) as error:
             raise ReleaseError(f"the certificate is damaged: {error}") from None
-        except ValueError:
-            raise ReleaseError("the certificate cannot be read; it is damaged or not a certificate") from None
+        if (text.encode() if isinstance(text, str) else text) != certificate.to_json().encode():
+            raise ReleaseError("the certificate is damaged: it is not written as a certificate is")
+        return certificate
+
+
+def _check_format(values: object) -> None:
+    """One of another version is not damaged, only not for us; older ones have no number."""
+    found = values.get("format") if isinstance(values, dict) else FORMAT
+    if found is None or (type(found) is int and found != FORMAT):
+        raise OtherFormat(
+            f"made by another version of openprior ({'no format number' if found is None else f'format {found}'}, and "
+            f"this one reads format {FORMAT}); open it with that version"
+        )
 
 
 def _read(values: object) -> Certificate:
     record = Record(values, "the certificate")
-    record.text("statement")  # for people; what it says follows from the numbers
+    record.whole("format", least=FORMAT)
+    statement = record.text("statement")
     certificate = Certificate(
         epsilon=record.number("epsilon"),
         delta=record.number("delta", zero=True),
@@ -200,15 +258,35 @@ def _read(values: object) -> Certificate:
         dataset=record.text("dataset"),
         run=record.text("run"),
         schema_hash=record.text("schema_hash"),
-        created=record.text("created"),
-        versions=record.mapping("versions"),
+        created=_time(record),
+        versions=_versions(record.record("versions")),
         events=tuple(event_from_dict(event) for event in record.items("events")),
         remarks=record.texts("remarks", repeated=True),
+        files=seals_from(record.record("files")),
     )
     record.end()
     if certificate.delta >= 1:
         raise PrivacyError("the certificate: delta must be below 1")
+    if statement != certificate.statement:
+        raise PrivacyError("the certificate: its statement is not what its numbers say")
     return certificate
+
+
+def _time(record: Record) -> str:
+    text = record.text("created")
+    try:
+        fits = datetime.fromisoformat(text).isoformat(timespec="seconds") == text
+    except ValueError:
+        fits = False
+    if not fits:
+        raise PrivacyError("the certificate: created must be a time")
+    return text
+
+
+def _versions(record: Record) -> dict[str, str]:
+    versions = {name: record.text(name) for name in _VERSIONS}
+    record.end()
+    return versions
 
 
 def certify(session: Session) -> Certificate:
@@ -231,10 +309,7 @@ def certify(session: Session) -> Certificate:
         run=account.run,
         schema_hash=session.schema.hash,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={
-            "python": sys.version.split()[0],
-            **{name: version(name) for name in ("openprior", "opendp", "numpy", "pyarrow")},
-        },
+        versions={name: sys.version.split()[0] if name == "python" else version(name) for name in _VERSIONS},
         events=tuple(account.events),
         remarks=tuple(account.remarks),
     )

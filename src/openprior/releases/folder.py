@@ -1,38 +1,47 @@
-"""What a release folder holds: written file by file, read back with suspicion."""
+"""What a release folder holds: written file by file and sealed, read back with suspicion.
+
+The certificate is written last, because it has the digest of every other file; the report, which shows what the
+certificate says, is one of those. Reading goes the other way: the certificate first, then the seal, then the files and
+whether they belong together; and last, whether anybody wrote in the folder meanwhile.
+"""
 
 import json
-import zipfile
-import zlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openprior.errors import OpenPriorError, ReleaseError
+from openprior.errors import OpenPriorError, OtherFormat, ReleaseError
+from openprior.json_text import parse_json
+from openprior.releases.seal import CERTIFICATE, check_seal, read_certificate, seal_of, state_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from openprior.privacy.events import Event
+    from openprior.questions.workload import Workload
+    from openprior.releases.certificate import Certificate
     from openprior.report import Reported
     from openprior.schema.base import Schema
 
-__all__ = ["read", "write"]
+__all__ = ["read", "seal", "write"]
 
-_DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    RuntimeError,
-    zlib.error,
-    zipfile.BadZipFile,
-)
-"""What Arrow, NumPy and JSON raise on files that were cut, mixed up or altered."""
+_ALWAYS = {
+    "answers.parquet",
+    "measurements.parquet",
+    "model/model.json",
+    "report.html",
+    "schema.toml",
+    "workload.json",
+}
+_ROWS = {"parquet": "synthetic.parquet", "csv": "synthetic.csv"}
+"""One of them, by format."""
+_PUBLIC = "public.json"
+"""Where there was a public table."""
 
 
 def write(release: "Reported", draft: Path, format: str) -> None:
-    """Every file of a release."""
+    """Every file of a release, and the certificate that lists them."""
     from openprior.releases.answers import write_answers
     from openprior.report import render
 
@@ -42,81 +51,125 @@ def write(release: "Reported", draft: Path, format: str) -> None:
     )
     release.measurements.save(draft / "measurements.parquet", release.schema)
     if release.public is not None:
-        (draft / "public.json").write_text(json.dumps(release.public.to_dict()), encoding="utf-8")
+        _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
     (draft / "model").mkdir()
     release.model.save(draft / "model")
     release.schema.save(draft / "schema.toml")
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
-    (draft / "workload.json").write_text(json.dumps(asked), encoding="utf-8")
-    (draft / "certificate.json").write_text(release.certificate.to_json(), encoding="utf-8")
-    (draft / "report.html").write_text(render(release), encoding="utf-8")
+    _write_text(draft / "workload.json", json.dumps(asked))
+    _write_text(draft / "report.html", render(release))
+    seal(draft, release.certificate)
+
+
+def seal(draft: Path, certificate: "Certificate") -> None:
+    """Write the certificate with the digests of all that lies in the folder: the last thing that is written."""
+    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft)).to_json())
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")  # alike on every system
 
 
 def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
     if format == "csv":
         from pyarrow import csv
 
-        csv.write_csv(rows, draft / "synthetic.csv")
+        csv.write_csv(rows, draft / _ROWS["csv"])
     else:
         from pyarrow import parquet
 
-        parquet.write_table(rows, draft / "synthetic.parquet")
+        parquet.write_table(rows, draft / _ROWS["parquet"])
 
 
-def _read_rows(folder: Path, schema: "Schema") -> "pa.Table":
-    if (folder / "synthetic.csv").exists():
+def _read_rows(folder: Path, names: Mapping[str, object], schema: "Schema") -> "pa.Table":
+    import pyarrow as pa
+
+    types = {c.name: c.arrow for c in schema.columns}
+    if _ROWS["csv"] in names:
         from pyarrow import csv
 
-        types = {c.name: c.arrow for c in schema.columns}
         options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-        return csv.read_csv(folder / "synthetic.csv", convert_options=options)
-    from pyarrow import parquet
+        rows = csv.read_csv(folder / _ROWS["csv"], convert_options=options)
+    else:
+        from pyarrow import parquet
 
-    return parquet.read_table(folder / "synthetic.parquet")
+        rows = parquet.ParquetFile(folder / _ROWS["parquet"]).read()
+    if rows.column_names != list(types):
+        raise ReleaseError("its synthetic rows have other columns than its schema")
+    for column in rows.schema:
+        # Parquet has no seconds and no date64: those come back finer, as other times.
+        is_time = pa.types.is_temporal(column.type) and pa.types.is_temporal(types[column.name])
+        if column.type != types[column.name] and not is_time:
+            raise ReleaseError("its synthetic rows have other types than its schema")
+    return rows.cast(pa.schema(types))
 
 
 def read(folder: Path) -> dict[str, Any]:
     """What `write` wrote, by name; a ReleaseError if anything is missing, altered or does not belong together."""
+    from openprior.releases.certificate import Certificate
+
+    text = read_certificate(folder)
+    try:
+        certificate = Certificate.from_json(text)
+        certificate.recheck()
+    except OtherFormat as error:
+        raise OtherFormat(f"the release in {folder} was {error}") from None
+    except ReleaseError as error:
+        raise _damaged(folder, error) from None
+    _check_names(folder, certificate.files)
+    state = check_seal(folder, certificate.files)
+    try:
+        things = _read_files(folder, certificate)
+    except OpenPriorError as error:
+        raise _damaged(folder, error) from None
+    except Exception as error:  # noqa: BLE001  (Arrow, NumPy, TOML and zip raise anything on a forged file)
+        raise ReleaseError(
+            f"the release in {folder} is damaged ({type(error).__name__}); copy it again"
+        ) from None
+    if state_of(folder) != state:
+        raise ReleaseError(f"the release in {folder} was changed while it was read; wait, and open it again")
+    return things
+
+
+def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
+    return ReleaseError(f"the release in {folder} is damaged: {error}; copy it again")
+
+
+def _check_names(folder: Path, files: Mapping[str, object]) -> None:
+    """Raise unless these are the files of one release: all that it needs, and nothing else."""
+    rows = sorted(files.keys() & set(_ROWS.values())) or [_ROWS["parquet"]]
+    needed = {*_ALWAYS, rows[0]}
+    missing = sorted(needed - files.keys())
+    others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
+    if missing or others:
+        what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
+        raise ReleaseError(f"{folder} is not a release folder: its certificate lists {what}")
+
+
+def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     from openprior.models.base import load_model
     from openprior.privacy.unit import Unit
-    from openprior.questions.workload import Workload
-    from openprior.releases.certificate import Certificate
     from openprior.releases.measurements import Measurements
     from openprior.releases.view import View
     from openprior.schema.base import Schema
 
-    if not (folder / "certificate.json").is_file():
-        raise ReleaseError(f"{folder} is not a release folder: it has no certificate.json")
-    try:
-        schema = Schema.load(folder / "schema.toml")
-        certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
-        asked = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
-        work = Workload(asked["marginals"], asked["weights"]).on(schema.domain)
-        synthetic = _read_rows(folder, schema)
-        model = load_model(folder / "model")
-        measurements = Measurements.load(folder / "measurements.parquet", schema.full_domain)
-        beside = folder / "public.json"
-        public = (
-            View.from_dict(json.loads(beside.read_text(encoding="utf-8")), schema)
-            if beside.exists()
-            else None
-        )
-        if certificate.schema_hash != schema.hash or model.domain != schema.domain:
-            raise ReleaseError("its certificate, its schema and its model do not belong together")
-        if tuple(synthetic.column_names) != schema.names:
-            raise ReleaseError("its synthetic rows have other columns than its schema")
-        if certificate.unit != Unit.of(schema, certificate.relation):
-            raise ReleaseError("its certificate and its schema disagree on how many rows a person may have")
-        certificate.recheck()
-        for event in certificate.events:
-            _check_event(event, schema)
-        measurements.check(certificate.events)
-    except OpenPriorError as error:
-        raise ReleaseError(f"the release in {folder} is damaged: {error}; copy it again") from None
-    except _DAMAGE as error:
-        raise ReleaseError(
-            f"the release in {folder} is damaged ({type(error).__name__}); copy it again"
-        ) from None
+    schema = Schema.load(folder / "schema.toml")
+    if certificate.schema_hash != schema.hash:
+        raise ReleaseError("its certificate and its schema do not belong together")
+    if certificate.unit != Unit.of(schema, certificate.relation):
+        raise ReleaseError("its certificate and its schema disagree on how many rows a person may have")
+    for event in certificate.events:
+        _check_event(event, schema)
+    measurements = Measurements.load(folder / "measurements.parquet", schema)
+    measurements.check(certificate.events)
+    work = _workload(_read_json(folder / "workload.json"), schema)
+    public = None
+    if _PUBLIC in certificate.files:
+        public = View.from_dict(_read_json(folder / _PUBLIC), schema)
+    synthetic = _read_rows(folder, certificate.files, schema)
+    model = load_model(folder / "model")
+    if model.domain != schema.domain:
+        raise ReleaseError("its certificate, its schema and its model do not belong together")
     return {
         "synthetic": synthetic,
         "model": model,
@@ -126,6 +179,28 @@ def read(folder: Path) -> dict[str, Any]:
         "measurements": measurements,
         "public": public,
     }
+
+
+def _read_json(path: Path) -> object:
+    try:
+        return parse_json(path.read_bytes())
+    except ValueError as error:
+        raise ReleaseError(f"its {path.name} cannot be read: {error}") from None
+
+
+def _workload(values: object, schema: "Schema") -> "Workload":
+    from openprior.privacy.strict import Record
+    from openprior.questions.workload import Workload
+
+    record = Record(values, "its workload")
+    marginals, weights = record.items("marginals"), record.numbers("weights")
+    record.end()
+    if not all(type(m) is list and all(type(a) is str for a in m) for m in marginals):
+        raise ReleaseError("its workload has something other than lists of columns")
+    work = Workload(marginals, weights).on(schema.domain)
+    if [list(m) for m in work.marginals] != marginals:
+        raise ReleaseError("its workload names columns in another order than its schema, or a marginal twice")
+    return work
 
 
 def _check_event(event: "Event", schema: "Schema") -> None:

@@ -1,22 +1,29 @@
 """Every noisy number of a run, kept with the release: one Parquet file, and the checks that it belongs there."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from math import prod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import PrivacyError, ReleaseError
+from openprior.errors import PrivacyError, ReleaseError, WorkloadError
+from openprior.json_text import parse_json
 from openprior.privacy.events import Event, Noisy
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import statistic_from_dict
+from openprior.privacy.statistics import QueryAnswers, present, statistic_from_dict
 from openprior.privacy.strict import Record
 from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
+from openprior.schema.layout import Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Measurements"]
+
+_COLUMNS = ("measurement", "marginal", "where", "cell", "value", "standard_deviation")
 
 
 class Measurements:
@@ -34,13 +41,19 @@ class Measurements:
 
     def save(self, path: Path, schema: Schema) -> None:
         """One row per number: what was measured, where, the value and the standard deviation of its noise."""
-        import pyarrow as pa
         from pyarrow import parquet
+
+        parquet.write_table(self._table(schema), path)
+
+    def _table(self, schema: Schema) -> "pa.Table":
+        import pyarrow as pa
 
         sizes = [len(i.values) for i in self._items]
         which = pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
+        labels = {name: level.labels for name, level in schema.levels.items()}
+        labels |= {c.name: c.labels for c in schema.columns}
         columns, places = (
-            zip(*(self._words(i, schema) for i in self._items), strict=True) if sizes else ((), ())
+            zip(*(self._words(i, labels) for i in self._items), strict=True) if sizes else ((), ())
         )
         table = pa.table(
             {
@@ -58,33 +71,40 @@ class Measurements:
             {**i.statistic.to_dict(), "part": dict(i.part), "sigma": i.sigma, "noise": i.noise}
             for i in self._items
         ]
-        parquet.write_table(table.replace_schema_metadata({"openprior": json.dumps(facts)}), path)
+        return table.replace_schema_metadata({"openprior": json.dumps(facts)})
 
-    def _words(self, item: Measurement, schema: Schema) -> tuple[str, str]:
+    def _words(self, item: Measurement, labels: Mapping[str, Sequence[str]]) -> tuple[str, str]:
         """Which columns the numbers count, or which queries; and which codes others have, in words."""
         counted = item.cells(self.domain)
         columns, fixed = (None, item.part) if counted is None else counted
-        labels = {name: level.labels for name, level in schema.levels.items()}
-        labels |= {c.name: c.labels for c in schema.columns if c.name in fixed}
         where = ", ".join(f"{name} = {labels[name][code]}" for name, code in fixed.items())
         return item.statistic.words if columns is None else " × ".join(columns), where
 
     @staticmethod
-    def load(path: Path, domain: Domain) -> "Measurements":
-        """From the file; strict."""
+    def load(path: Path, schema: Schema) -> "Measurements":
+        """From the file, of which every column must be just what the measurements give."""
         from pyarrow import parquet
 
-        table = parquet.read_table(path, columns=["measurement", "value"])
-        facts = json.loads(table.schema.metadata[b"openprior"])
-        values = table["value"].to_numpy()
-        starts = np.searchsorted(table["measurement"].to_numpy(), np.arange(len(facts) + 1))
+        table = parquet.ParquetFile(path).read()
+        if table.column_names != list(_COLUMNS) or any(column.null_count for column in table.columns):
+            raise ReleaseError("its measurements have other columns than measurements have")
+        facts = parse_json((table.schema.metadata or {}).get(b"openprior", b""))
+        if type(facts) is not list:
+            raise ReleaseError("its measurements are no list")
+        which, values = table["measurement"].to_numpy(), table["value"].to_numpy()
+        if which.dtype != np.int32 or values.dtype != np.float64:
+            raise ReleaseError("its measurements are of another type than measurements are")
+        starts = np.searchsorted(which, np.arange(len(facts) + 1))
         items = []
         for fact, start, end in zip(facts, starts[:-1], starts[1:], strict=True):
             item = _read(Record(fact, "a measurement"), values[start:end])
-            if not _fits(item, domain):
+            if not _fits(item, schema):
                 raise ReleaseError("its measurements do not fit its schema")
             items.append(item)
-        return Measurements(domain, items)
+        made = Measurements(schema.full_domain, items)
+        if not _same(table, made._table(schema)):
+            raise ReleaseError("its measurements are not written as measurements are")
+        return made
 
     def check(self, events: Sequence[Event]) -> None:
         """Raise unless these are the measurements that a certificate's events speak of, one by one."""
@@ -99,15 +119,37 @@ def _read(record: Record, values: NDArray[np.float64]) -> Measurement:
     return Measurement(statistic_from_dict(record), values, sigma, noise, part)
 
 
-def _fits(item: Measurement, domain: Domain) -> bool:
+def _fits(item: Measurement, schema: Schema) -> bool:
+    """Whether the schema has what was measured, and the numbers are as many as it gives; whole ones, as counts are."""
+    full = schema.full_domain
     try:
-        counted = item.cells(domain)
-        free, fixed = ((), item.part) if counted is None else counted
-        codes_fit = all(type(c) is int and 0 <= c < domain[a] for a, c in fixed.items())
-        sizes_fit = counted is None or len(item.values) == prod(domain[a] for a in free)
-    except (PrivacyError, ValueError):
+        if not all(type(c) is int and 0 <= c < full[a] for a, c in item.part.items()):
+            return False
+        layout = Layout(schema.domain, schema.levels).without(item.part)
+        statistic = item.statistic.fitted(layout)
+        if statistic != item.statistic or not statistic.is_count:
+            return False
+        counted = statistic.cells(layout.full_domain)
+        if counted is None:
+            assert isinstance(statistic, QueryAnswers)
+            numbers = len(present(statistic.queries, statistic.words).members)
+        else:
+            numbers = layout.full_domain.size(counted[0])
+    except (PrivacyError, WorkloadError):
         return False
-    return codes_fit and sizes_fit and bool(np.isfinite(item.values).all())
+    values = item.values
+    return len(values) == numbers and bool(np.isfinite(values).all() and (values == np.rint(values)).all())
+
+
+def _same(table: "pa.Table", expected: "pa.Table") -> bool:
+    """Equal, however the texts of a column are packed."""
+    if table.schema != expected.schema or table.schema.metadata != expected.schema.metadata:
+        return False
+    texts = ("marginal", "where")
+    return all(
+        (t.cast("string") if name in texts else t).equals(e.cast("string") if name in texts else e)
+        for name, t, e in zip(_COLUMNS, table.columns, expected.columns, strict=True)
+    )
 
 
 def _is_of(item: Measurement, event: Noisy) -> bool:

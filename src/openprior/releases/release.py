@@ -198,7 +198,7 @@ def release(
 
 
 def open_release(path: str | Path) -> Release:
-    """Open a release folder; needs no private data."""
+    """Open a release folder, which must be just as it was written; needs no private data."""
     return Release(**read(Path(path)))
 
 

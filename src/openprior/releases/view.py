@@ -16,7 +16,8 @@ from openprior.counting.cells import Cells
 from openprior.counting.engine import engine_of
 from openprior.counting.local import count_table
 from openprior.errors import ReleaseError, SourceError
-from openprior.questions.workload import Marginal
+from openprior.privacy.strict import Record
+from openprior.questions.workload import Marginal, canonical
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
@@ -47,12 +48,32 @@ class View:
         }
 
     @staticmethod
-    def from_dict(values: dict[str, Any], schema: Schema) -> "View":
-        """From JSON; it must fit the schema."""
-        shares = {name: np.array(v, dtype=np.float64) for name, v in values["shares"].items()}
-        if {name: len(v) for name, v in shares.items()} != schema.domain.sizes():
+    def from_dict(values: object, schema: Schema) -> "View":
+        """From JSON; strict, and it must fit the schema."""
+        record = Record(values, "its public.json")
+        rows, columns, pairs = (
+            record.whole("rows", least=1),
+            record.record("shares"),
+            record.items("distances"),
+        )
+        record.end()
+        if columns.names != schema.names:
             raise ReleaseError("its public.json has other columns than its schema")
-        return View(int(values["rows"]), shares, {tuple(m): float(d) for m, d in values["distances"]})
+        shares = {name: np.array(columns.numbers(name)) for name in columns.names}
+        for name, share in shares.items():
+            # Shares are rounded to nine digits.
+            if len(share) != schema[name].size or abs(share.sum() - 1) > 1e-9 * len(share):
+                raise ReleaseError(f"its public.json has no shares of column '{name}'")
+        if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
+            raise ReleaseError("its public.json has distances that are none")
+        distances: dict[Marginal, float] = {}
+        for marginal, distance in pairs:
+            pair = Record({"columns": marginal, "distance": distance}, "its public.json")
+            names = pair.texts("columns")
+            distances[canonical(names, schema.domain)] = pair.number("distance", zero=True)
+        if [list(m) for m in distances] != [m for m, _ in pairs] or any(d > 2 for d in distances.values()):
+            raise ReleaseError("its public.json has distances that cannot be")
+        return View(rows, shares, distances)
 
 
 def view_of(data: Any, released: Table, schema: Schema, *, private: bool = False) -> View:

@@ -271,14 +271,15 @@ def of_parts(*, twice: bool = False) -> Certificate:
     parts[(2,)].measure(Total(), budget / 8, noise="laplace")
     if twice:
         curator.partition(["b"])[(0,)].measure(Counts(("c",)), budget / 8)
+    spent = float(sum(Fraction(e.rho if e.charged is None else e.charged) for e in curator.events))
     return Certificate(
         epsilon=curator.epsilon * (1 + 1e-12),
         delta=curator.delta,
         rho=budget,
         relation=str(unit.relation),
         rows_per_person=1,
-        epsilon_spent=curator.epsilon,
-        rho_spent=float(sum(Fraction(e.rho if e.charged is None else e.charged) for e in curator.events)),
+        epsilon_spent=epsilon_from_rho(spent, curator.delta),
+        rho_spent=spent,
         noise="secure",
         mechanism="test",
         options={},

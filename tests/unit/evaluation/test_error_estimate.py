@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import openprior as op
-from openprior.errors import BudgetExceeded, OpenPriorWarning, OptionError
+from openprior.errors import BudgetExceeded, OpenPriorWarning, OptionError, ReleaseError
 from openprior.evaluation.error_estimate import write_estimate
 from openprior.privacy.ledger import Ledger
+from openprior.releases.certificate import Certificate
+from openprior.releases.seal import seal_of
 from tests.conftest import arrow, random_table
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5}
@@ -102,6 +104,14 @@ def test_what_is_written_may_be_published(tmp_path: Path) -> None:
         "estimate.json",
         "report.html",
     }
+    certificate = Certificate.from_json((tmp_path / "estimate" / "certificate.json").read_bytes())
+    assert certificate == found.certificate
+    assert certificate.files == seal_of(tmp_path / "estimate")
+    assert set(certificate.files) == {"estimate.json", "report.html"}
+    with pytest.raises(
+        ReleaseError, match=r"not a release folder: its certificate lists no answers\.parquet"
+    ):
+        op.open_release(tmp_path / "estimate")
     text = json.loads((tmp_path / "estimate" / "estimate.json").read_text(encoding="utf-8"))
     assert text["workload_error"] == found.workload_error
     assert text["statement"].startswith("Differentially private with ε = 1 and δ = 0")

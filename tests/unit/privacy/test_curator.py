@@ -1,18 +1,23 @@
 """The curator's verbs without noise: what they read, and how draws without replacement number their candidates."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
 from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, PrivacyError
-from openprior.privacy.error_statistics import ScoreValue
+from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
-from openprior.privacy.scores import CellScores, L1Score, SumScore
-from openprior.privacy.statistics import CellCount, Counts, Total
+from openprior.privacy.scores import CellScores, L1Score, SumScore, levels
+from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Total
 from openprior.privacy.unit import Relation, Unit
+from openprior.questions.frozen import frozen
+from openprior.questions.queries import Queries
+from openprior.schema.layout import Layout
+from openprior.tables.table import Table
 from tests.conftest import random_table
 
 TABLE = random_table({"a": 3, "b": 4, "c": 2}, 300, 1)
@@ -124,23 +129,96 @@ def test_equal_parts_of_the_budget_always_fit() -> None:
 # What may go wrong between a score and its charge.
 
 
-def test_a_score_is_looked_at_again_before_it_is_charged() -> None:
-    """A model that writes into the same array and diverges must not make a level wrap around."""
+def test_a_score_that_is_no_number_is_refused_before_it_is_charged() -> None:
+    """A model that diverges must not make a level wrap around."""
     curator = FakeCurator(TABLE)
     cells = Cells(TABLE.domain, [("a",)])
-    answers, reference = np.zeros(3), np.zeros(3)
-    by_cell, by_marginal = CellScores(cells, np.arange(3), answers), L1Score(("a",), ((1.0, reference),))
     for bad in (np.nan, np.inf, 2.0**62):
-        answers[1] = reference[1] = bad
+        numbers = np.array([0.0, bad, 0.0])
+        by_cell, by_marginal = CellScores(cells, np.arange(3), numbers), L1Score(("a",), ((1.0, numbers),))
         for ask in (
-            lambda: curator.select(by_cell, curator.rho / 8),
-            lambda: curator.select([by_marginal], curator.rho / 8),
-            lambda: curator.measure(ScoreValue.of(by_cell), curator.rho / 8),
-            lambda: curator.measure(ScoreValue.of(by_marginal), curator.rho / 8),
+            lambda score=by_cell: curator.select(score, curator.rho / 8),
+            lambda score=by_marginal: curator.select([score], curator.rho / 8),
+            lambda score=by_cell: curator.measure(ScoreValue.of(score), curator.rho / 8),
+            lambda score=by_marginal: curator.measure(ScoreValue.of(score), curator.rho / 8),
         ):
             with pytest.raises(PrivacyError, match="finite"):
                 ask()
     assert curator.events == ()
+
+
+def test_a_question_is_what_it_was_when_it_was_made() -> None:
+    """Another thread that writes into its arrays, between the check and the reading, changes nothing."""
+    cells = Cells(TABLE.domain, [("a",)])
+    only, answers, reference = np.arange(3), np.zeros(3), np.zeros(3)
+    weight, terms = np.array(1.0), [(1.0, reference)]
+    members = np.tri(3, dtype=np.bool_)[:2]
+    by_cell, by_marginal = CellScores(cells, only, answers), L1Score(["a"], terms, weight)  # type: ignore[arg-type]
+    whole, queries = SumScore([by_marginal]), Queries("prefixes(a)", ("a",), members)  # type: ignore[arg-type]
+    only[:], answers[:], reference[:], members[:], weight[...] = 99, np.nan, 2.0**62, True, 2.0**50
+    terms.append((9.0, reference))
+    assert by_cell.only.tolist() == [0, 1, 2]
+    assert by_cell.answers.tolist() == [0, 0, 0]
+    assert (by_marginal.weight, by_marginal.marginal, len(by_marginal.terms)) == (1.0, ("a",), 1)
+    assert by_marginal.terms[0][1].tolist() == [0, 0, 0]
+    assert whole.parts == (by_marginal,)
+    assert queries.members.tolist() == [[True, False, False], [True, True, False]]
+    for kept in (by_cell.only, by_cell.answers, by_marginal.terms[0][1], queries.members):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            kept.setflags(write=True)
+    curator = FakeCurator(TABLE, noise=SeededNoise(1))
+    for ask in (
+        lambda: curator.select(by_cell, curator.rho / 8),
+        lambda: curator.select([by_marginal, by_marginal], curator.rho / 8),
+        lambda: curator.measure(ScoreValue.of(whole), curator.rho / 8),
+        lambda: curator.measure(QueryAnswers.of(queries), curator.rho / 8),
+    ):
+        ask()
+    assert len(curator.events) == 4
+
+
+def test_candidates_and_public_rows_cannot_change_while_they_are_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = [L1Score(("a",), ((1.0, np.zeros(3)),))] * 2
+    kept = []
+
+    def meddle(found: Any, *others: Any) -> Any:
+        """At the moment of the charge, which is after the check."""
+        scores.append(L1Score(("a",), ((2.0**30, np.zeros(3)),)))
+        kept.append(found)
+        return levels(found, *others)
+
+    monkeypatch.setattr("openprior.privacy.curator.levels", meddle)
+    FakeCurator(TABLE).select(scores, 0.001)
+    assert len(scores) == 3
+    assert len(kept[0]) == 2
+    mine = np.zeros(4, np.uint8)
+    rows = Table(TABLE.domain, (mine, mine, mine))
+    fitted = BestMixtureError(rows, (("a",),)).fitted(Layout(TABLE.domain))
+    mine[:] = 1
+    assert fitted.rows is not None
+    assert [c.tolist() for c in fitted.rows.columns] == [[0] * 4] * 3
+
+
+def test_frozen_slices_are_not_copied_again() -> None:
+    kept = frozen(np.arange(6.0))
+    assert frozen(kept) is kept
+    assert np.shares_memory(frozen(kept[2:]), kept)
+    locked = np.arange(6.0)
+    locked.setflags(write=False)  # which whoever owns it can undo
+    assert not np.shares_memory(frozen(locked), locked)
+    assert type(frozen(np.ma.array([1.0, 2.0]))) is np.ndarray
+    for odd in (
+        np.zeros((0, 3), np.bool_),
+        np.array(3.0),
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+        np.arange(9)[::2],
+    ):
+        assert np.array_equal(frozen(odd), odd)
+        assert frozen(odd).dtype == odd.dtype
 
 
 def test_a_score_is_charged_for_what_it_is() -> None:

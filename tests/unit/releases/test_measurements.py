@@ -16,6 +16,7 @@ from openprior.privacy.statistics import CellCount, Counts, QueryAnswers
 from openprior.questions.queries import Queries
 from openprior.releases.intervals import known_about
 from openprior.releases.measurements import Measurements
+from tests.forgery import seal_anew
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 SCHEMA = op.Schema.from_sizes(SIZES)
@@ -121,16 +122,16 @@ def test_of_a_run_and_back_from_the_file(tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "m.parquet")
     assert table.num_rows == 8 + 1 + 3 + 2
     assert table["where"].to_pylist()[8] == "b = 1, c = 3"
-    again = Measurements.load(tmp_path / "m.parquet", DOMAIN)
+    again = Measurements.load(tmp_path / "m.parquet", SCHEMA)
     for first, second in zip(made, again, strict=True):
         assert (first.values == second.values).all()
         assert (first.statistic, first.part, first.sigma, first.noise) == (
             second.statistic, second.part, second.sigma, second.noise,
         )  # fmt: skip
     with pytest.raises(ReleaseError, match="do not fit"):
-        Measurements.load(tmp_path / "m.parquet", op.Schema.from_sizes({"a": 2, "b": 3, "c": 5}).full_domain)
+        Measurements.load(tmp_path / "m.parquet", op.Schema.from_sizes({"a": 2, "b": 3, "c": 5}))
     Measurements(DOMAIN, []).save(tmp_path / "none.parquet", SCHEMA)
-    assert len(Measurements.load(tmp_path / "none.parquet", DOMAIN)) == 0
+    assert len(Measurements.load(tmp_path / "none.parquet", SCHEMA)) == 0
 
 
 def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -> None:
@@ -164,9 +165,13 @@ def test_a_release_keeps_what_was_measured_and_reopens_with_it(tmp_path: Path) -
         lambda items: [replace(items[0], noise="laplace"), *items[1:]],
     ):
         Measurements(DOMAIN, change(list(made.measurements))).save(file, SCHEMA)
+        with pytest.raises(ReleaseError, match=r"damaged: measurements\.parquet"):
+            op.open_release(tmp_path / "r")
+        seal_anew(tmp_path / "r")
         with pytest.raises(ReleaseError, match=r"damaged: (its measurements|a measurement)"):
             op.open_release(tmp_path / "r")
     file.write_bytes(whole)
+    seal_anew(tmp_path / "r")
     assert op.open_release(tmp_path / "r")
     file.unlink()
     with pytest.raises(ReleaseError, match="damaged"):

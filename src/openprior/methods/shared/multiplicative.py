@@ -20,6 +20,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores
 from openprior.privacy.statistics import CellCount
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal
 
 __all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds", "spread"]
@@ -58,7 +59,7 @@ def run_rounds(
     home: dict[Marginal, MultiplicativeWeights] = {m: f for f in factors for m in f.cells.marginals}
     seen: list[tuple[Marginal, int, float]] = []
     sums = [np.zeros(f.rows.n) for f in factors]
-    only = _candidates(factors, how.candidates)
+    only = frozen(_candidates(factors, how.candidates))  # once, and the vault gathers their counts once
     if not len(only):
         return [f.weights for f in factors]  # one distinct row: there is nothing to learn
 
