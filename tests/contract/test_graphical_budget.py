@@ -29,6 +29,7 @@ from openprior.privacy.events import Event, Gaussian
 from openprior.privacy.fake import FakeCurator, NoNoise
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.sealed import SealedJournal, new_token
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
@@ -584,10 +585,16 @@ class Lines:
 
 
 def journalled(
-    vault: Vault, unit: Unit, ledger: Ledger, run: str, journal: Journal
+    vault: Vault, unit: Unit, ledger: Ledger, run: str, journal: SealedJournal
 ) -> tuple[Curator, Account]:
     account = Account(ledger, run, rho=0.05, epsilon=2.0, delta=1e-9, journal=journal)
     return Curator(vault, unit=unit, noise=SeededNoise(8), account=account), account
+
+
+def opened(ledger: Ledger) -> str:
+    return ledger.open_run(
+        "test", rho=0.05, epsilon=2.0, delta=1e-9, details={}, token=new_token(), secret=new_token()
+    )
 
 
 def encoder(table: Table) -> Encoder:
@@ -602,8 +609,8 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
     """The same requests, the same words and the same model to the bit, with the vault shut: nothing that a mechanism
     does, shows or decides comes from the private table, but for outcomes that were paid for (and n, where public)."""
     ledger, path = Ledger(), tmp_path / "journal"
-    run = ledger.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.create(path, {})
+    run = opened(ledger)
+    journal = SealedJournal.begin(path, {}, ledger, run)
     curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
@@ -612,7 +619,7 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
 
     shut = Shut(encoder(PUBLIC))
     shut.declared = PRIVATE.n if unit.n_is_public else None
-    journal = Journal.open(path)
+    journal = SealedJournal.resume(Journal.open(path), ledger, run)
     curator, account = journalled(shut, unit, ledger, run, journal)
     again = Lines(mechanism, curator, account.remarks)
     journal.close()
@@ -629,26 +636,48 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
 @relations
 @each
 def test_resumed_in_the_middle_it_pays_once(mechanism: Any, relation: Relation, tmp_path: Path) -> None:
-    """Half a journal, another table of rows for the rest: the first half is repeated, the second paid for."""
-    ledger, path, unit = Ledger(), tmp_path / "journal", Unit(relation)
-    run = ledger.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.create(path, {})
-    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
+    """Broken in the middle: the first half is repeated, the second paid for."""
+    unit = Unit(relation)
+    ledger = StoppingLedger()
+    runs = {name: opened(ledger) for name in ("whole", "broken")}
+    journal = SealedJournal.begin(tmp_path / "whole", {}, ledger, runs["whole"])
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, runs["whole"], journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = len(first.events) // 2
-    path.write_bytes(b"".join(lines[: 1 + kept]))
 
-    later = Ledger()
-    run = later.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.open(path)
-    curator, account = journalled(Vault(encoder(PRIVATE)), unit, later, run, journal)
+    run, path, kept = runs["broken"], tmp_path / "broken", len(first.events) // 2
+    ledger.stop_at = kept
+    journal = SealedJournal.begin(path, {}, ledger, run)
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
+    with pytest.raises(KeyboardInterrupt):
+        Lines(mechanism, curator, account.remarks)
+    journal.close()
+    paid = ledger.events(run)
+    assert len(paid) == kept
+
+    ledger.stop_at = None
+    journal = SealedJournal.resume(Journal.open(path), ledger, run)
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     again = Lines(mechanism, curator, account.remarks)
     journal.close()
     assert again.events[:kept] == first.events[:kept]
-    assert spent(again.events) == later.spent(run) <= Fraction(0.05)
+    assert ledger.events(run)[:kept] == paid
+    assert spent(again.events) == ledger.spent(run) <= Fraction(0.05)
     assert len(again.events) > kept
+
+
+class StoppingLedger(Ledger):
+    """Breaks the run before a charge."""
+
+    stop_at: int | None = None
+
+    def open_run(self, dataset: str, **more: Any) -> str:
+        return super().open_run(f"{dataset} {len(self.datasets())}", **more)
+
+    def charge(self, run: str, seq: int, rho: float, event: Any) -> None:
+        if seq == self.stop_at:
+            raise KeyboardInterrupt
+        super().charge(run, seq, rho, event)
 
 
 def test_without_noise_the_sealed_vault_is_noticed() -> None:

@@ -33,7 +33,6 @@ def spend(path: str, log: str, number: int) -> None:
     if spent:
         _, run, last, amount, reserved = spent[-1]
         try:
-            ledger.resume_run(run)
             ledger.charge(run, int(last), float.fromhex(amount), {"seq": int(last)})
             os.write(descriptor, f"resumed {run}\n".encode())
             for seq in (int(last) + 1, int(last) + 2):
