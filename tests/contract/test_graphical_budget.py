@@ -29,10 +29,10 @@ from openprior.privacy.events import Event, Gaussian
 from openprior.privacy.fake import FakeCurator, NoNoise
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.sealed import SealedJournal, new_token
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
+from openprior.privacy.sealed import SealedJournal, new_token
 from openprior.privacy.statistics import Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -591,10 +591,10 @@ def journalled(
     return Curator(vault, unit=unit, noise=SeededNoise(8), account=account), account
 
 
-def opened(ledger: Ledger) -> str:
-    return ledger.open_run(
-        "test", rho=0.05, epsilon=2.0, delta=1e-9, details={}, token=new_token(), secret=new_token()
-    )
+def begun(ledger: Ledger, path: Path) -> tuple[str, SealedJournal]:
+    token = new_token()
+    run = ledger.open_run(path.name, rho=0.05, epsilon=2.0, delta=1e-9, details={}, token=token)
+    return run, SealedJournal.begin(Journal.create(path, {"token": token}), ledger, run)
 
 
 def encoder(table: Table) -> Encoder:
@@ -609,8 +609,7 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
     """The same requests, the same words and the same model to the bit, with the vault shut: nothing that a mechanism
     does, shows or decides comes from the private table, but for outcomes that were paid for (and n, where public)."""
     ledger, path = Ledger(), tmp_path / "journal"
-    run = opened(ledger)
-    journal = SealedJournal.begin(path, {}, ledger, run)
+    run, journal = begun(ledger, path)
     curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
@@ -639,15 +638,14 @@ def test_resumed_in_the_middle_it_pays_once(mechanism: Any, relation: Relation, 
     """Broken in the middle: the first half is repeated, the second paid for."""
     unit = Unit(relation)
     ledger = StoppingLedger()
-    runs = {name: opened(ledger) for name in ("whole", "broken")}
-    journal = SealedJournal.begin(tmp_path / "whole", {}, ledger, runs["whole"])
-    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, runs["whole"], journal)
+    run, journal = begun(ledger, tmp_path / "whole")
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
 
-    run, path, kept = runs["broken"], tmp_path / "broken", len(first.events) // 2
+    path, kept = tmp_path / "broken", len(first.events) // 2
     ledger.stop_at = kept
-    journal = SealedJournal.begin(path, {}, ledger, run)
+    run, journal = begun(ledger, path)
     curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     with pytest.raises(KeyboardInterrupt):
         Lines(mechanism, curator, account.remarks)
@@ -670,9 +668,6 @@ class StoppingLedger(Ledger):
     """Breaks the run before a charge."""
 
     stop_at: int | None = None
-
-    def open_run(self, dataset: str, **more: Any) -> str:
-        return super().open_run(f"{dataset} {len(self.datasets())}", **more)
 
     def charge(self, run: str, seq: int, rho: float, event: Any) -> None:
         if seq == self.stop_at:

@@ -32,10 +32,10 @@ from openprior.privacy.ledger_checks import (
     check_unit,
 )
 from openprior.privacy.ledger_refusals import RefusalBook, check_refusals, now
-from openprior.privacy.ledger_seals import SealBook
+from openprior.privacy.ledger_seals import SealBook, give_first_token
 from openprior.privacy.ledger_status import BudgetChange, DatasetStatus, LedgerEvent, RunStatus
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "new_run"]
 
 
 class Ledger(SealBook, RefusalBook):
@@ -81,19 +81,19 @@ class Ledger(SealBook, RefusalBook):
         epsilon: float,
         delta: float,
         details: Mapping[str, object],
+        run: str | None = None,
         token: str | None = None,
-        secret: str | None = None,
         acknowledge_refusals: bool = False,
     ) -> str:
         """Reserve ρ for a new run and return its id.
 
         Where no budget was set, the first run's (ε, δ) is the budget; if that run ended without spending anything, the
-        next one is the first. A run with a journal gets its first token and a secret.
+        next one is the first. A run with a journal brings its id and its first token from there.
         """
         reserved = check_rho("reservation", rho)
         check_guarantee(epsilon, delta)
         text = _to_json("the run's details", details)
-        run = uuid.uuid4().hex
+        run = run or new_run()
         guarantee = (reserved, float(epsilon), float(delta))
         with self.transaction("IMMEDIATE") as connection:
             check_refusals(connection, dataset, acknowledge_refusals)
@@ -107,9 +107,8 @@ class Ledger(SealBook, RefusalBook):
             connection.execute(
                 "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", (run, dataset, *guarantee, text, now())
             )
-            if token is not None and secret is not None:
-                connection.execute("INSERT INTO secret VALUES (?, ?)", (run, secret))
-                connection.execute("INSERT INTO token VALUES (?, 0, ?, ?)", (run, token, now()))
+            if token is not None:
+                give_first_token(connection, run, token)
         return run
 
     def withdraw(self, run: str) -> bool:
@@ -268,6 +267,11 @@ class Ledger(SealBook, RefusalBook):
         if row is None:
             raise LedgerError(f"{self._name} has no run {run}; check the run id and the ledger's path")
         return row[0], row[1]
+
+
+def new_run() -> str:
+    """An id that no other run has."""
+    return uuid.uuid4().hex
 
 
 def _to_json(what: str, value: Mapping[str, object]) -> str:

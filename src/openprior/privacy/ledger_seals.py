@@ -6,6 +6,7 @@ each given to whoever showed the one before.
 """
 
 import hmac
+import secrets
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from openprior.errors import LedgerError
 from openprior.privacy.ledger_file import LedgerFile
 from openprior.privacy.ledger_refusals import check_refusals, now
 
-__all__ = ["RunSeals", "Seal", "SealBook"]
+__all__ = ["RunSeals", "Seal", "SealBook", "give_first_token"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class RunSeals:
 
 class SealBook(LedgerFile):
     """The part of a ledger that opens journals."""
+
+    def knows(self, run: str) -> bool:
+        """Whether there is such a run, open or closed."""
+        with self.transaction("DEFERRED") as connection:
+            return connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
     def seals(self, run: str) -> RunSeals:
         """What a journal has to match for its run to be resumed; the run must be open."""
@@ -74,6 +80,12 @@ class SealBook(LedgerFile):
             if known is not None:
                 raise LedgerError(f"event {seq} of run {run} has an outcome already; resume the run")
             connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (run, seq, seal.digest, seal.key))
+
+
+def give_first_token(connection: sqlite3.Connection, run: str, token: str) -> None:
+    """From now on the run has a journal, in which this token stands, and a secret, which does not."""
+    connection.execute("INSERT INTO secret VALUES (?, ?)", (run, secrets.token_hex(32)))
+    connection.execute("INSERT INTO token VALUES (?, 0, ?, ?)", (run, token, now()))
 
 
 def check_open(connection: sqlite3.Connection, run: str, ledger: str) -> str:

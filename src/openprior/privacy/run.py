@@ -17,7 +17,7 @@ from pathlib import Path
 from openprior.errors import LedgerError, OpenPriorError, OpenPriorWarning, OptionError, ReleaseError
 from openprior.privacy.account import Account
 from openprior.privacy.journal import Journal, NoJournal
-from openprior.privacy.ledger import Ledger
+from openprior.privacy.ledger import Ledger, new_run
 from openprior.privacy.sealed import SealedJournal, new_token
 
 __all__ = ["Budget", "finish_run", "journal_of", "open_run"]
@@ -108,27 +108,47 @@ def _begin(
             "without paying again, or delete that file to start anew"
         )
     news = _news(book, budget.dataset)
-    run = book.open_run(
+    if out is None:
+        run = _reserve(book, budget, None, acknowledge_refusals)
+        _warn(news)
+        return NoJournal(), run
+    # The journal first: a run that the ledger knows has one, so that whenever it is killed it can be resumed.
+    run, token = new_run(), new_token()
+    header = {**_request(budget), "run": run, "token": token, "public_seed": public_seed}
+    journal = Journal.create(journal_of(out), header)
+    try:
+        _reserve(book, budget, journal, acknowledge_refusals, out)
+    except OpenPriorError:
+        journal.remove()
+        raise
+    try:
+        _warn(news)
+        return SealedJournal.begin(journal, book, run), run
+    except BaseException:
+        if _withdrawn(book, run):
+            journal.remove()
+        raise
+
+
+def _reserve(
+    book: Ledger,
+    budget: Budget,
+    journal: Journal | None,
+    acknowledge_refusals: bool,
+    out: Path | None = None,
+) -> str:
+    header = {} if journal is None else journal.header
+    return book.open_run(
         budget.dataset,
         rho=budget.rho,
         epsilon=budget.epsilon,
         delta=budget.delta,
         # The folder's name alone: where it lies is nobody's business who reads the ledger.
         details={**budget.details, "out": None if out is None else out.name},
-        token=None if out is None else new_token(),
-        secret=None if out is None else new_token(),
+        run=None if journal is None else str(header["run"]),
+        token=None if journal is None else str(header["token"]),
         acknowledge_refusals=acknowledge_refusals,
     )
-    try:
-        if news is not None:
-            warnings.warn(news, OpenPriorWarning, stacklevel=2)
-        if out is None:
-            return NoJournal(), run
-        header = {**_request(budget), "run": run, "public_seed": public_seed}
-        return SealedJournal.begin(journal_of(out), header, book, run), run
-    except BaseException:
-        book.withdraw(run)
-        raise
 
 
 def _continue(
@@ -143,6 +163,7 @@ def _continue(
     try:
         known = dict(journal.header)
         run, public_seed = str(known.pop("run")), int(str(known.pop("public_seed")))
+        known.pop("token")
         asked = json.loads(json.dumps(_request(budget)))
         others = [_WORDS.get(k, k) for k in {**known, **asked} if known.get(k) != asked.get(k)]
         if others:
@@ -150,6 +171,9 @@ def _continue(
                 f"{path.name} belongs to a run with another {' and another '.join(others)}; "
                 "repeat what it began with to resume it"
             )
+        if not len(journal) and not book.knows(run):
+            # It was killed before the ledger knew of it.
+            _reserve(book, budget, journal, acknowledge_refusals, out)
         sealed = SealedJournal.resume(journal, book, run, acknowledge_refusals=acknowledge_refusals)
     except BaseException:
         journal.close()
@@ -167,6 +191,11 @@ _WORDS = {
 
 def _request(budget: Budget) -> dict[str, object]:
     return {**budget.details, "dataset": budget.dataset, "epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _warn(news: str | None) -> None:
+    if news is not None:
+        warnings.warn(news, OpenPriorWarning, stacklevel=2)
 
 
 def _news(book: Ledger, dataset: str) -> str | None:

@@ -14,10 +14,12 @@ one row per event, in one transaction, and never changes it. ∎
 
 **Claim.** A run that was killed at any instant can be resumed from its journal.
 
-*Proof.* Go through the instants. Before the outcome is in the journal, or while it is written: the ledger has no key,
-the journal no whole line; the event is drawn again, which is right, as nobody can have seen the first draw. In the
-journal, but its key not in the ledger: the same; the line that nobody can read is cut off. Key in the ledger: the
-journal was synced before, so it has the outcome, and the digest fits. While it is being resumed: see below. ∎
+*Proof.* Go through the instants. The journal is made before the ledger opens the run; a journal whose run the ledger
+does not know has no outcome, and resuming it opens the run. Before the outcome is in the journal, or while it is
+written: the ledger has no key, the journal no whole line; the event is drawn again, which is right, as nobody can
+have seen the first draw. In the journal, but its key not in the ledger: the same; the line that nobody can read is
+cut off. Key in the ledger: the journal was synced before, so it has the outcome, and the digest fits. While it is
+being resumed: see below. ∎
 
 **Who may go on.** Resuming writes a fresh random *token*, first into the journal and then into the ledger, and the
 ledger takes it only if the token that it had is in the journal and nothing else has changed. A journal without the
@@ -35,7 +37,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
@@ -67,16 +69,9 @@ class SealedJournal:
         self._seals = dict(seals.outcomes)
 
     @classmethod
-    def begin(cls, path: Path, header: Mapping[str, object], ledger: Ledger, run: str) -> "SealedJournal":
-        """A new journal, of a run that has just been opened."""
-        seals = ledger.seals(run)
-        journal = Journal.create(path, header)
-        try:
-            journal.note(_TOKEN, seals.token)
-        except BaseException:
-            journal.remove()
-            raise
-        return cls(journal, ledger, run, seals)
+    def begin(cls, journal: Journal, ledger: Ledger, run: str) -> "SealedJournal":
+        """The journal of a run that has just been opened, with the token of its header."""
+        return cls(journal, ledger, run, ledger.seals(run))
 
     @classmethod
     def resume(
@@ -84,7 +79,7 @@ class SealedJournal:
     ) -> "SealedJournal":
         """The journal of a broken run, if it is the very one that the ledger knows."""
         seals = ledger.seals(run)
-        if seals.token not in journal.notes.get(_TOKEN, []):
+        if seals.token not in (journal.header.get(_TOKEN), *journal.notes.get(_TOKEN, [])):
             raise JournalError(
                 f"{journal!r} is a copy from before its run was last resumed; what was drawn since is not in it. "
                 "Resume from the journal that the run wrote last, or close the run"

@@ -51,7 +51,10 @@ def test_a_run_that_does_not_fit_is_refused_and_leaves_no_trace(ledger: Ledger) 
     ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
     start(ledger, 0.75)
     before = ledger.datasets()
-    with pytest.raises(BudgetExceeded, match=r"'survey' has ε = 4.\d+ left of 2 at δ = 1e-09 \(ρ = 0.25 of 1\), .* \(ρ = 0.26\)"):
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"'survey' has ε = 4.\d+ left of 2 at δ = 1e-09 \(ρ = 0.25 of 1\), .* \(ρ = 0.26\)",
+    ):
         start(ledger, 0.26)
     assert ledger.datasets() == before
     start(ledger, 0.25)
@@ -109,7 +112,9 @@ def test_unknown_runs(ledger: Ledger) -> None:
 def test_charges_stay_within_the_reservation(ledger: Ledger) -> None:
     run = start(ledger, 0.5)
     ledger.charge(run, 0, 0.375, EVENT)
-    with pytest.raises(BudgetExceeded, match=r"has ρ = 0.125 left of 0.5 \(ε = 1, δ = 1e-09\), and event 1 costs 0.25"):
+    with pytest.raises(
+        BudgetExceeded, match=r"has ρ = 0.125 left of 0.5 \(ε = 1, δ = 1e-09\), and event 1 costs 0.25"
+    ):
         ledger.charge(run, 1, 0.25, EVENT)
     assert ledger.spent(run) == Fraction(3, 8)
     ledger.charge(run, 1, ledger.remaining(run), EVENT)
