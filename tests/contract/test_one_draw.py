@@ -393,7 +393,7 @@ def test_seals_cannot_be_changed_or_given_twice(tmp_path: Path) -> None:
         world.account()
 
 
-@pytest.mark.parametrize("walks", [40, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("walks", [80, pytest.param(5000, marks=pytest.mark.slow)])
 def test_no_walk_of_kills_and_copies_shows_a_second_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walks: int
 ) -> None:

@@ -66,8 +66,11 @@ def open_run(
             with contextlib.suppress(LedgerError):
                 book.close(run)
         raise
-    book.close(run)
-    journal.remove()
+    try:
+        book.close(run)
+        journal.remove()
+    finally:
+        journal.close()
 
 
 def journal_of(out: Path) -> Path:
@@ -116,17 +119,17 @@ def _begin(
     run, token = new_run(), new_token()
     header = {**_request(budget), "run": run, "token": token, "public_seed": public_seed}
     journal = Journal.create(journal_of(out), header)
+    reserved = False
     try:
         _reserve(book, budget, journal, acknowledge_refusals, out)
-    except OpenPriorError:
-        journal.remove()
-        raise
-    try:
+        reserved = True
         _warn(news)
         return SealedJournal.begin(journal, book, run), run
-    except BaseException:
-        if _withdrawn(book, run):
+    except BaseException as error:
+        # Refused, or taken back; after an interrupt in between, the journal stays, and the run can be resumed.
+        if (isinstance(error, OpenPriorError) and not reserved) or _withdrawn(book, run):
             journal.remove()
+        journal.close()
         raise
 
 
