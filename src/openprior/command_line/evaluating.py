@@ -124,13 +124,13 @@ def estimate(
     )
     write_estimate(errors, opened, folder)
     if json:
-        print_json({**errors.as_dict(), "out": str(place)})
+        print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})
         return
     typer.echo(
         f"workload error {max(errors.workload_error, 0):.4f} (95 %: {errors.low:.4f} to {errors.high:.4f}), "
         f"largest error of a cell {errors.max_error:.4f} ({errors.max_low:.4f} to {errors.max_high:.4f})"
     )
-    for line in (errors.statement, errors.together, f"wrote {place}"):
+    for line in (errors.statement, errors.together, *options.ledger_note(ledger), f"wrote {place}"):
         typer.echo(line)
 
 

@@ -103,7 +103,7 @@ def screen(
         acknowledge_refusals=acknowledge_refusals,
     )
     if json:
-        print_json(screening.as_dict())
+        print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
         return
     shown = [
         (
@@ -126,7 +126,8 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
-    typer.echo(screening.certificate.statement)
+    for line in (screening.certificate.statement, *options.ledger_note(ledger)):
+        typer.echo(line)
 
 
 def tune(

@@ -108,8 +108,8 @@ def _change_words(change: "BudgetChange") -> str:
     how = "" if change.stated else ", by a first run"
     if change.before is None:
         return f"set to {after}{how}"
-    rho, epsilon, delta = change.before
-    return f"from ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.4g}) to {after}{how}"
+    _, epsilon, delta = change.before
+    return f"from ε = {epsilon:g}, δ = {delta:g} to {after}{how}"
 
 
 def _up(epsilon: float) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "Wait",
     "check_new",
     "chosen_ledger",
+    "ledger_note",
     "opened",
 ]
 
@@ -52,23 +53,29 @@ def check_new(out: Path) -> None:
         raise OptionError(f"the folder that should hold {out} does not exist; create it first")
 
 
-def chosen_ledger(path: Path | None, timeout: float, *, new: bool = False) -> Any:
-    """The ledger to charge, which must be there unless a new one was asked for; without one, a line says so."""
+def chosen_ledger(path: Path | None, timeout: float, *, new: bool | None = None) -> Any:
+    """The ledger to charge, which must be there; `new`: whether one was asked for, None where it cannot be."""
     from openprior.privacy.ledger import Ledger as Book
 
     if path is None:
-        typer.echo(
-            "note: no ledger, so nobody adds this up with other questions about the same people; --ledger FILE does",
-            err=True,
-        )
         return None
     book = Book(path, timeout=timeout)
     if not book.exists and not new:
+        begin = ", or begin one with --new-ledger" if new is False else ""
         raise LedgerError(
             f"there is no ledger {path}; check the name, or set the dataset's budget with "
-            f"'openprior ledger budget {path} NAME --epsilon … --delta …' first, or begin one with --new-ledger"
+            f"'openprior ledger budget {path} NAME --epsilon … --delta …' first{begin}"
         )
     return book
+
+
+def ledger_note(path: Path | None) -> list[str]:
+    """A line where nothing was charged to a ledger."""
+    if path is not None:
+        return []
+    return [
+        "No ledger: nobody adds this up with what else is asked about the same people; --ledger FILE does."
+    ]
 
 
 def opened(path: Path, timeout: float) -> Any:

@@ -93,7 +93,13 @@ def release(
         )
     c = made.certificate
     if json:
-        facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
+        facts = {
+            "out": str(out),
+            "ledger": None if ledger is None else str(ledger),
+            "rows": made.synthetic.num_rows,
+            "epsilon": c.epsilon,
+            "delta": c.delta,
+        }
         print_json(
             {
                 **facts,
@@ -109,7 +115,7 @@ def release(
         )
         return
     typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
-    for line in (c.statement, *c.remarks):
+    for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
         typer.echo(line)
 
 

@@ -129,7 +129,9 @@ class DatasetStatus:
 
     @property
     def epsilon_left(self) -> float:
-        """ε that a next run could have at the dataset's δ, of four digits, rounded down."""
+        """ε that a next run could have at the dataset's δ, of four digits, rounded down; of dust nothing is made."""
+        if self.remaining <= 1e-12 * self.rho:
+            return 0.0
         if self.delta == 0:
             left = max(Fraction(self.epsilon) - self.pure_committed, Fraction(0))
             # Four digits of a double: the nearest if it fits, else what ρ allows.
