@@ -6,7 +6,6 @@ ledger. The outcomes here are large random numbers, so that two draws never agre
 
 import contextlib
 import json
-import os
 import random
 import secrets
 import sqlite3
@@ -26,6 +25,8 @@ from openprior.privacy.ledger_seals import Seal
 from openprior.privacy.sealed import SealedJournal, _open, new_token
 from openprior.privacy.statistics import Counts
 from openprior.privacy.unit import Unit
+
+pytestmark = pytest.mark.usefixtures("no_syncs")
 
 EVENTS = 3
 RHO = budget_rho(1.0, 1e-6)
@@ -120,12 +121,6 @@ class World:
         for seq, values in self.seen.items():
             assert len(values) <= 1, f"event {seq} was seen with {len(values)} outcomes"
             assert not whole or values
-
-
-@pytest.fixture(autouse=True)
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are no power cuts here."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from openprior.schema.base import Schema
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Categorical
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 SCHEMA = Schema(
     (Integer(name="income", low=0, high=99, bins=(0, 50, 99)), Categorical(name="city", values=("a", "b")))
 )

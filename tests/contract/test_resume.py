@@ -13,6 +13,8 @@ from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 SIZES = {"a": 3, "b": 2, "c": 2}
 
 

@@ -95,10 +95,8 @@ def draw(ledger_path: str, journal_path: str, log: str, events: int) -> None:
 
     ledger, path, rho = Ledger(ledger_path), Path(journal_path), budget_rho(1.0, 1e-6)
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    if path.exists():
-        journal = Journal.open(path)
-    else:
-        journal = Journal.create(path, {"run": new_run(), "token": new_token()})
+    header = {"run": new_run(), "token": new_token()}
+    journal = Journal.open(path) if path.exists() else Journal.create(path, header)
     run, token = str(journal.header["run"]), str(journal.header["token"])
     if not ledger.knows(run):
         ledger.open_run("people", rho=rho, epsilon=1.0, delta=1e-6, details={}, run=run, token=token)

@@ -97,9 +97,10 @@ def _lines(d: "DatasetStatus") -> Iterator[str]:
         resumed = "" if not run.resumed else f", resumed {run.resumed} time{'' if run.resumed == 1 else 's'}"
         yield f"  {run.id}  {run.started}  {run.state}{resumed}"
         yield f"    {run.mechanism or 'unnamed'}{'' if run.out is None else f' into {run.out}'}"
+        steps = "1 step" if run.events == 1 else f"{run.events} steps"
         yield (
             f"    reserved ε = {run.epsilon:.6g}, δ = {run.delta:g} (ρ = {run.reserved:.6g}); "
-            f"spent ε = {_up(run.epsilon_spent)} (ρ = {float(run.spent):.6g}) in {run.events} steps"
+            f"spent ε = {_up(run.epsilon_spent)} (ρ = {float(run.spent):.6g}) in {steps}"
         )
 
 
