@@ -185,8 +185,14 @@ def test_stopped_before_the_ledger_knew_of_it(tmp_path: Path, monkeypatch: pytes
 
 def test_a_ledger_that_does_not_know_the_run_does_not_resume_it(tmp_path: Path) -> None:
     broken(tmp_path)
-    with pytest.raises(LedgerError, match="has no run"):
+    with pytest.raises(LedgerError, match=r"there is no ledger other\.sqlite"):
         release(tmp_path, resume=True, ledger=tmp_path / "other.sqlite")
+    assert not (tmp_path / "other.sqlite").exists()
+    other = Ledger(tmp_path / "other.sqlite")
+    other.set_budget("people", rho=1.0, epsilon=9.0, delta=1e-9)
+    with pytest.raises(LedgerError, match="has no run"):
+        release(tmp_path, resume=True, ledger=other)
+    assert other.datasets()[0].runs == ()
 
 
 def test_an_older_state_of_the_journal_is_refused(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ class Journal:
             if record.get("format") != _FORMAT or record.get("version") != _VERSION:
                 raise JournalError(
                     f"journal '{self._path}' has version {record.get('version')!r} and this openprior knows "
-                    f"{_VERSION}; resume with the version that wrote it"
+                    f"{_VERSION}; close its run with 'openprior ledger close', delete it and start anew"
                 )
             self.header = cast("dict[str, object]", decode_value(record["header"]))
         elif "note" in record:

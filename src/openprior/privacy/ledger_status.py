@@ -42,8 +42,8 @@ class RunStatus:
 
     @property
     def epsilon_spent(self) -> float:
-        """What its events are worth at its δ, rounded up; never more than it reserved."""
-        return min(self.epsilon, epsilon_spent(up(self.spent), self.delta))
+        """What its events are worth at its δ, rounded up."""
+        return _settled(epsilon_spent(up(self.spent), self.delta), self.epsilon)
 
     @property
     def committed(self) -> Fraction:
@@ -115,7 +115,7 @@ class DatasetStatus:
         """What its runs count with, as ε at the dataset's δ, rounded up."""
         if self.delta == 0:
             return up(self.pure_committed)
-        return min(self.epsilon, epsilon_spent(up(self.committed), self.delta))
+        return _settled(epsilon_spent(up(self.committed), self.delta), self.epsilon)
 
     @property
     def remaining(self) -> float:
@@ -146,6 +146,11 @@ class DatasetStatus:
             if run.state == "open" or run.events:
                 return unit_words(run.details)
         return None
+
+
+def _settled(epsilon: float, whole: float) -> float:
+    """An ε that is the whole one but for the last digits of conversions, which is then the whole one."""
+    return whole if whole < epsilon <= whole * (1 + 1e-8) else epsilon
 
 
 def unit_words(details: Mapping[str, object]) -> str:

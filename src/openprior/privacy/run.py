@@ -174,9 +174,13 @@ def _continue(
                 f"{path.name} belongs to a run with another {' and another '.join(others)}; "
                 "repeat what it began with to resume it"
             )
+        if len(journal) and not book.exists:
+            raise LedgerError(f"there is no ledger {book.name}; give the one that the run began with")
+        news = _news(book, budget.dataset)
         if not len(journal) and not book.knows(run):
             # It was killed before the ledger knew of it.
             _reserve(book, budget, journal, acknowledge_refusals, out)
+            _warn(news)
         sealed = SealedJournal.resume(journal, book, run, acknowledge_refusals=acknowledge_refusals)
     except BaseException:
         journal.close()

@@ -87,6 +87,14 @@ def test_what_was_spent_is_rounded_up() -> None:
     assert all(0.999 < run.epsilon_spent <= 1.0 for run in known.runs)
 
 
+def test_what_a_budget_is_called_does_not_hide_what_was_spent() -> None:
+    """ρ is what counts: a budget that was set with a smaller ε than its ρ is worth shows the larger one."""
+    ledger = Ledger()
+    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.open_run("survey", rho=1.0, epsilon=2.0, delta=1e-9, details={})
+    assert status(ledger).epsilon_committed == epsilon_from_rho(1.0, 1e-9) > 9.0
+
+
 def test_refusals_say_epsilon() -> None:
     ledger = Ledger()
     set_budget(ledger, 2.0)
