@@ -96,7 +96,10 @@ class Account:
         request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
         if self.spent + charge > self.limit:
-            raise BudgetExceeded("this step would pass the budget; raise epsilon or ask for less")
+            raise BudgetExceeded(
+                f"this step would pass the run's budget of ε = {self.epsilon:g} at δ = {self.delta:g}; raise epsilon "
+                "or ask for less"
+            )
         if self.before_first is not None and not self.events:
             self.before_first()
         paid = (self.spent + charge) ** 2 / 2 - self._charged if self.pure else charge
@@ -115,7 +118,7 @@ class Account:
             self._journal.record(seq, request, outcome)
         return outcome
 
-    def confirm_table(self, facts: Callable[[], Iterable[bytes]]) -> None:
+    def confirm_table(self, facts: Callable[[], Iterable[bytes | memoryview]]) -> None:
         """Compare the private table with the one that the run began with, if it was resumed."""
         self._journal.confirm(facts)
 

@@ -285,7 +285,7 @@ class NoJournal:
     def record(self, seq: int, request: str, outcome: Outcome) -> None:
         """Forget it."""
 
-    def confirm(self, facts: Callable[[], Iterable[bytes]]) -> None:
+    def confirm(self, facts: Callable[[], Iterable[bytes | memoryview]]) -> None:
         """Nothing to compare with."""
 
     def close(self) -> None:

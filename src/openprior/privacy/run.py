@@ -80,6 +80,8 @@ def journal_of(out: Path) -> Path:
 
 def finish_run(book: Ledger, out: Path, run: str) -> None:
     """End a run whose folder is there already: it was stopped between the last two steps, and nothing is left to do."""
+    if not book.exists:
+        raise LedgerError(f"there is no ledger {book.name}; give the one that the run began with")
     journal = Journal.open(journal_of(out))
     if journal.header.get("run") != run:
         journal.close()

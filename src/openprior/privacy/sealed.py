@@ -29,7 +29,9 @@ process that still runs while a copy of its journal is resumed holds an old toke
 publishes a key. Killed between the two writes of a token, the journal has one that the ledger never took; the
 ledger's last one is there as well, so it is resumed all the same.
 
-None of this stands against someone who restores an older copy of the *ledger*, or edits it: it is the memory.
+None of this stands against someone who restores an older copy of the *ledger* or edits it (it is the memory), nor
+against one who reads the ledger's raw pages or the process's memory while a key is being committed, and kills it at
+that instant.
 """
 
 import base64
@@ -120,7 +122,7 @@ class SealedJournal:
             raise
         self._seals[seq] = seal
 
-    def confirm(self, facts: Callable[[], Iterable[bytes]]) -> None:
+    def confirm(self, facts: Callable[[], Iterable[bytes | memoryview]]) -> None:
         """Write down a fingerprint of the private table, or compare it with the one that is there.
 
         It is keyed with a secret that only the ledger has, so that neither the journal alone nor the ledger alone tells

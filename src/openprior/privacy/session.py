@@ -145,10 +145,10 @@ class _Refusal:
 
 def _facts(
     source: Source, rows: int, marginals: list[Marginal], counts: NDArray[np.int64]
-) -> Iterator[bytes]:
+) -> Iterator[bytes | memoryview]:
     """What tells a private table from another: its columns, its number of rows, and all that the first pass counted."""
     yield json.dumps([list(source.columns), rows, marginals]).encode()
-    yield np.ascontiguousarray(counts).tobytes()
+    yield np.ascontiguousarray(counts).data
 
 
 @contextlib.contextmanager
