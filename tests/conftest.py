@@ -1,6 +1,7 @@
 """What many tests share: small random tables, progress that nobody looks at, and where the real data are."""
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from openprior.methods.tilt import Tilt
+from openprior.privacy.ledger_file import LedgerFile
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
 
@@ -39,6 +41,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return rank.get(item.path.relative_to(here).as_posix(), len(rank)) if is_test else len(rank)
 
     items.sort(key=place)
+
+
+@pytest.fixture
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: for tests in which no power is cut, and which write often."""
+    prepare = LedgerFile._prepare
+
+    def quick(self: LedgerFile, connection: sqlite3.Connection) -> None:
+        prepare(self, connection)
+        connection.execute("PRAGMA synchronous = OFF")
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(LedgerFile, "_prepare", quick)
 
 
 def random_table(sizes: dict[str, int], rows: int, seed: int, skew: float = 1.0) -> Table:

@@ -20,13 +20,15 @@ import openprior as op
 from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, EncodeError, OpenPriorError, PrivacyError
 from openprior.guidance.mixture_error import best_mixture_error
+from openprior.privacy import curator as curator_module
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.noise import SeededNoise
+from openprior.privacy.noise import SecureNoise, SeededNoise
 from openprior.privacy.scores import CellScores, L1Score
+from openprior.privacy.selection import exponential
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -394,13 +396,32 @@ def test_outcomes_are_in_the_journal(tmp_path: Path) -> None:
     assert len(journal) == run.events > 0
 
 
-def test_a_broken_run_resumes_without_paying_or_drawing_again(tmp_path: Path) -> None:
+def test_a_broken_run_resumes_without_paying_or_drawing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def counted(name: str, draw: Callable[..., Any]) -> Callable[..., Any]:
+        def one(*args: Any) -> Any:
+            drawn.append(name)
+            return draw(*args)
+
+        return one
+
+    monkeypatch.setattr(SecureNoise, "gaussian", counted("gaussian", SecureNoise.gaussian))
+    monkeypatch.setattr(curator_module, "exponential", counted("exponential", exponential))
     broken(tmp_path, seed=None)
     ledger = Ledger(tmp_path / "budget.sqlite")
     (run,) = ledger.datasets()[0].runs
-    before = ledger.events(run.id)
+    before, seals = ledger.events(run.id), dict(ledger.seals(run.id).outcomes)
+    assert drawn == [e.details["event"] for e in before]
+    assert len(before) == len(seals) > 0
+
+    drawn.clear()
     made = planted_release(tmp_path, out=tmp_path / "release", resume=True, seed=None)
-    assert ledger.events(run.id)[: len(before)] == before
+    after = ledger.events(run.id)
+    assert after[: len(before)] == before
+    assert drawn == [e.details["event"] for e in after[len(before) :]] != []
     assert made.certificate.run == run.id
     assert made.certificate.is_private
 
@@ -408,11 +429,9 @@ def test_a_broken_run_resumes_without_paying_or_drawing_again(tmp_path: Path) ->
 def test_a_seeded_run_cannot_be_resumed_as_a_private_one(tmp_path: Path) -> None:
     journal = broken(tmp_path)
     assert len(Journal.open(journal)) > 0
-    try:
-        made = planted_release(tmp_path, out=tmp_path / "release", resume=True, seed=None)
-    except op.errors.OptionError:
-        return
-    assert not made.certificate.is_private
+    with pytest.raises(op.errors.OptionError, match="another seed"):
+        planted_release(tmp_path, out=tmp_path / "release", resume=True, seed=None)
+    assert not planted_release(tmp_path, out=tmp_path / "release", resume=True).certificate.is_private
 
 
 def test_a_failed_resume_keeps_the_journal(tmp_path: Path) -> None:

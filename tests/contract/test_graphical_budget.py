@@ -32,6 +32,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import L1Score
+from openprior.privacy.sealed import SealedJournal, new_token
 from openprior.privacy.statistics import Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -584,10 +585,16 @@ class Lines:
 
 
 def journalled(
-    vault: Vault, unit: Unit, ledger: Ledger, run: str, journal: Journal
+    vault: Vault, unit: Unit, ledger: Ledger, run: str, journal: SealedJournal
 ) -> tuple[Curator, Account]:
     account = Account(ledger, run, rho=0.05, epsilon=2.0, delta=1e-9, journal=journal)
     return Curator(vault, unit=unit, noise=SeededNoise(8), account=account), account
+
+
+def begun(ledger: Ledger, path: Path) -> tuple[str, SealedJournal]:
+    token = new_token()
+    run = ledger.open_run(path.name, rho=0.05, epsilon=2.0, delta=1e-9, details={}, token=token)
+    return run, SealedJournal.begin(Journal.create(path, {"token": token}), ledger, run)
 
 
 def encoder(table: Table) -> Encoder:
@@ -602,8 +609,7 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
     """The same requests, the same words and the same model to the bit, with the vault shut: nothing that a mechanism
     does, shows or decides comes from the private table, but for outcomes that were paid for (and n, where public)."""
     ledger, path = Ledger(), tmp_path / "journal"
-    run = ledger.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.create(path, {})
+    run, journal = begun(ledger, path)
     curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
@@ -612,7 +618,7 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
 
     shut = Shut(encoder(PUBLIC))
     shut.declared = PRIVATE.n if unit.n_is_public else None
-    journal = Journal.open(path)
+    journal = SealedJournal.resume(Journal.open(path), ledger, run)
     curator, account = journalled(shut, unit, ledger, run, journal)
     again = Lines(mechanism, curator, account.remarks)
     journal.close()
@@ -629,26 +635,44 @@ def test_replayed_from_the_journal_it_needs_no_private_table(
 @relations
 @each
 def test_resumed_in_the_middle_it_pays_once(mechanism: Any, relation: Relation, tmp_path: Path) -> None:
-    """Half a journal, another table of rows for the rest: the first half is repeated, the second paid for."""
-    ledger, path, unit = Ledger(), tmp_path / "journal", Unit(relation)
-    run = ledger.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.create(path, {})
+    """Broken in the middle: the first half is repeated, the second paid for."""
+    unit = Unit(relation)
+    ledger = StoppingLedger()
+    run, journal = begun(ledger, tmp_path / "whole")
     curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     first = Lines(mechanism, curator, account.remarks)
     journal.close()
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = len(first.events) // 2
-    path.write_bytes(b"".join(lines[: 1 + kept]))
 
-    later = Ledger()
-    run = later.open_run("test", rho=0.05, epsilon=2.0, delta=1e-9, details={})
-    journal = Journal.open(path)
-    curator, account = journalled(Vault(encoder(PRIVATE)), unit, later, run, journal)
+    path, kept = tmp_path / "broken", len(first.events) // 2
+    ledger.stop_at = kept
+    run, journal = begun(ledger, path)
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
+    with pytest.raises(KeyboardInterrupt):
+        Lines(mechanism, curator, account.remarks)
+    journal.close()
+    paid = ledger.events(run)
+    assert len(paid) == kept
+
+    ledger.stop_at = None
+    journal = SealedJournal.resume(Journal.open(path), ledger, run)
+    curator, account = journalled(Vault(encoder(PRIVATE)), unit, ledger, run, journal)
     again = Lines(mechanism, curator, account.remarks)
     journal.close()
     assert again.events[:kept] == first.events[:kept]
-    assert spent(again.events) == later.spent(run) <= Fraction(0.05)
+    assert ledger.events(run)[:kept] == paid
+    assert spent(again.events) == ledger.spent(run) <= Fraction(0.05)
     assert len(again.events) > kept
+
+
+class StoppingLedger(Ledger):
+    """Breaks the run before a charge."""
+
+    stop_at: int | None = None
+
+    def charge(self, run: str, seq: int, rho: float, event: Any) -> None:
+        if seq == self.stop_at:
+            raise KeyboardInterrupt
+        super().charge(run, seq, rho, event)
 
 
 def test_without_noise_the_sealed_vault_is_noticed() -> None:

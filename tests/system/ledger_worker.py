@@ -1,6 +1,6 @@
-"""The program of the processes that share a ledger in `test_ledger_kill.py`.
+"""The programs of the processes that are killed in `test_ledger_kill.py`.
 
-It imports nothing heavy, as it starts hundreds of times.
+They import nothing heavy, as they start hundreds of times.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from openprior.errors import BudgetExceeded, LedgerError
+from openprior.errors import BudgetExceeded, LedgerError, PrivacyError
 from openprior.privacy.ledger import Ledger
 
 
@@ -33,7 +33,6 @@ def spend(path: str, log: str, number: int) -> None:
     if spent:
         _, run, last, amount, reserved = spent[-1]
         try:
-            ledger.resume_run(run)
             ledger.charge(run, int(last), float.fromhex(amount), {"seq": int(last)})
             os.write(descriptor, f"resumed {run}\n".encode())
             for seq in (int(last) + 1, int(last) + 2):
@@ -73,8 +72,53 @@ def race() -> None:
         sys.stdout.flush()
 
 
+def change_budgets(path: str) -> None:
+    """Raise and lower one budget; for ever."""
+    ledger, rng = Ledger(path), random.Random()
+    while True:
+        rho = rng.uniform(0.5, 2.0)
+        ledger.set_budget("survey", rho=rho, epsilon=rho, delta=1e-9, raise_ok=True)
+
+
+def draw(ledger_path: str, journal_path: str, log: str, events: int) -> None:
+    """Resume a run, or begin one; write down every outcome that it is given; say at the end that it is done."""
+    import secrets
+
+    from openprior.privacy.account import Account
+    from openprior.privacy.calibrate import budget_rho
+    from openprior.privacy.events import Gaussian
+    from openprior.privacy.journal import Journal
+    from openprior.privacy.ledger import new_run
+    from openprior.privacy.sealed import SealedJournal, new_token
+    from openprior.privacy.statistics import Counts
+    from openprior.privacy.unit import Unit
+
+    ledger, path, rho = Ledger(ledger_path), Path(journal_path), budget_rho(1.0, 1e-6)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    header = {"run": new_run(), "token": new_token()}
+    journal = Journal.open(path) if path.exists() else Journal.create(path, header)
+    run, token = str(journal.header["run"]), str(journal.header["token"])
+    if not ledger.knows(run):
+        ledger.open_run("people", rho=rho, epsilon=1.0, delta=1e-6, details={}, run=run, token=token)
+    try:
+        sealed = SealedJournal.resume(journal, ledger, run)
+    except PrivacyError:
+        os.write(descriptor, b"refused\n")
+        sys.exit(3)
+    account = Account(ledger, run, rho=rho, epsilon=1.0, delta=1e-6, journal=sealed)
+    for seq in range(events):
+        event = Gaussian.at(Counts(("a",)), rho / (2 * events), Unit())
+        outcome = account.perform(account.cost(event.rho), event, lambda: {"value": secrets.randbelow(2**60)})
+        os.write(descriptor, f"seen {seq} {outcome['value']}\n".encode())
+    os.write(descriptor, b"done\n")
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "spend":
         spend(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    elif sys.argv[1] == "budgets":
+        change_budgets(sys.argv[2])
+    elif sys.argv[1] == "draw":
+        draw(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     else:
         race()

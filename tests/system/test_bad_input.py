@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from openprior import Schema, open_release
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.ledger import Ledger
 from openprior.tables.simulate import demo_surveys
 from tests.console import PROGRAM, Said, say
@@ -76,6 +77,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Path("private.csv").write_text(GOOD)
     Path("public.csv").write_text("city,age\n" + "".join(f"{c},{a}\n" for c, a in ROWS[1:]))
     Path("schema.toml").write_text(SCHEMA)
+    Ledger(LEDGER).set_budget("private", rho=budget_rho(1.0, 1e-9), epsilon=1.0, delta=1e-9)
     yield tmp_path
     for name in ("folder", "locked"):
         if (tmp_path / name).exists():
@@ -100,7 +102,7 @@ def check_nothing_left(place: Path) -> None:
     if (place / LEDGER).is_file():
         for dataset in Ledger(place / LEDGER).datasets():
             assert dataset.committed == 0 and dataset.remaining == dataset.rho
-            assert all(r.state == "closed" and r.events == 0 for r in dataset.runs)
+            assert dataset.runs == ()
 
 
 @dataclass(frozen=True)
@@ -218,14 +220,14 @@ CASES = {
     "folder of mixed files": Case(("folder mixed", "keep one kind"), private="mixed"),
     "folder of nothing": Case(("folder folder", "no CSV or Parquet"), private="folder"),
     "damaged Parquet": Case(("broken.parquet", "write it again"), private="broken.parquet"),
-    "nested column": Case(("column 'city'", "flatten"), private="nested.parquet"),
+    "nested column": Case(("column 'city'", "flatten"), private="nested.parquet", args=("--dataset", "private")),
     "no folder for the output": Case(("folder none", "create it first"), args=("-o", "none/out")),
     "output exists": Case(("folder exists", "choose another name"), args=("-o", "folder")),
     "output name too long": Case(("too long", "200"), args=("-o", "x" * 250)),
     "nothing to resume": Case(("out.journal does not exist",), args=("--resume",)),
     "ledger is a folder": Case(("is a folder", "name a file"), args=("--ledger", "folder")),
     "ledger is garbage": Case(("garbage", "not a ledger"), args=("--ledger", "garbage")),
-    "ledger in no folder": Case(("none", "create it first"), args=("--ledger", "none/budget.sqlite")),
+    "ledger in no folder": Case(("none", "create it first"), args=("--ledger", "none/budget.sqlite", "--new-ledger")),
     "ledger is another database": Case(("other.sqlite", "not a ledger"), args=("--ledger", "other.sqlite")),
 }  # fmt: skip
 
@@ -279,6 +281,7 @@ def test_after_a_refusal_the_whole_budget_is_there(place: Path) -> None:
 
 
 def test_large_delta_is_a_warning(place: Path) -> None:
+    Ledger(LEDGER).set_budget("private", rho=9.0, epsilon=9.0, delta=1e-9, raise_ok=True)
     said = say(*release("--delta", "0.1"))
     assert said.code == 0 and said.err.startswith("warning: delta = 0.1") and "1/n" in said.err
     assert len(said.err.splitlines()) == 1 and Path("out").is_dir()
@@ -321,7 +324,9 @@ def test_no_permission(place: Path) -> None:
             pytest.skip("nobody may not run this interpreter")
         check_refused(as_nobody(*release()), LEDGER, "readable and writable")
         check_refused(
-            as_nobody(*release("--ledger", "new.sqlite", "-o", "closed/out")), "permission", "another place"
+            as_nobody(*release("--ledger", "new.sqlite", "--new-ledger", "-o", "closed/out")),
+            "permission",
+            "another place",
         )
         assert not (home / "out").exists() and not (home / "new.sqlite").exists()
         assert not list(home.glob("*.journal"))
@@ -415,12 +420,15 @@ def test_a_run_of_other_options_is_not_resumed(place: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr("pyarrow.parquet.write_table", full)
         assert say(*command).code == 1
-    resumed = release("--resume")
-    other = "other options"
-    check_refused(say(*resumed), "out.journal", other)
-    for change in (["--relation", "add-remove"], ["--workload", "1"], ["--epsilon", "2"], ["-O", "rounds=5"]):
+    check_refused(say(*release("--resume")), "out.journal", "another seed")
+    for change, word in (
+        (["--relation", "add-remove"], "another unit of privacy"),
+        (["--workload", "1"], "another workload"),
+        (["--epsilon", "2"], "another epsilon"),
+        (["-O", "rounds=5"], "another setting of the mechanism"),
+    ):
         changed = release("--insecure-seed", "3", "--resume", *change)
-        check_refused(say(*changed), "out.journal", other)
+        check_refused(say(*changed), "out.journal", word)
     assert say(*command, "--resume").code == 0
     assert not open_release("out").certificate.is_private
 
@@ -478,6 +486,7 @@ def test_damaged_release(place: Path, name: str) -> None:
 
 
 def test_ledger_and_schema_commands(place: Path) -> None:
+    Path(LEDGER).unlink()
     Path("garbage").write_bytes(b"no database, " * 500)
     Path("folder").mkdir()
     check_refused(say("ledger", "show", "none.sqlite"), "none.sqlite", "check the name")

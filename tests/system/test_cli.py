@@ -48,6 +48,11 @@ def release(
     return ["release", private, "--public", public, "--schema", "schema.toml", *rest, *args]
 
 
+def set_budget() -> None:
+    """A ledger with room for one release."""
+    done("ledger", "budget", "budget.sqlite", "private", "--epsilon", "1", "--delta", "1e-9")
+
+
 @pytest.fixture(scope="module")
 def surveys() -> tuple[pa.Table, pa.Table]:
     public, private = demo_surveys(ROWS, ROWS)
@@ -76,9 +81,11 @@ def test_from_draft_to_ledger(place: Path) -> None:
     out = done("schema", "draft", "public.csv", "-o", "draft.toml", "--bins", "8")
     assert "wrote draft.toml: 7 columns" in out and "region" in out
     assert Schema.load("draft.toml").names == COLUMNS
+    set_budget()
     out = done(*release("--ledger", "budget.sqlite", mechanism=None))
     assert f"wrote out: {ROWS} synthetic rows by tilt" in out
     assert "Differentially private with ε = 1 and δ = 1e-09" in out and "NOT PRIVATE" not in out
+    assert "No ledger" not in out
     assert {p.name for p in Path("out").iterdir()} == FILES
     assert not Path("out.journal").exists()
 
@@ -90,6 +97,9 @@ def test_from_draft_to_ledger(place: Path) -> None:
 
     out = done("ledger", "show", "budget.sqlite")
     assert out.startswith("private: ε = 1, δ = 1e-09") and "closed" in out and "100.0%" in out
+    assert "protects   a row, replace-one" in out and "left       ε = 0 for a next run at δ = 1e-09" in out
+    assert "tilt into out" in out and "reserved ε = 1, δ = 1e-09" in out and "spent ε = " in out
+    assert max(len(line) for line in out.splitlines()) <= 100
 
 
 def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple[pa.Table, pa.Table]) -> None:
@@ -162,9 +172,10 @@ def test_json(place: Path) -> None:
 
     drafted = parsed("schema", "draft", "public.csv", "-o", "draft.toml")
     assert set(drafted) == {"out", "sizes", "hash", "notes"} and tuple(drafted["sizes"]) == COLUMNS
+    set_budget()
     made = parsed(*release("--ledger", "budget.sqlite"))
     assert set(made) == {
-        *("out", "rows", "epsilon", "delta", "rho", "rho_spent", "epsilon_spent"),
+        *("out", "ledger", "rows", "epsilon", "delta", "rho", "rho_spent", "epsilon_spent"),
         *("mechanism", "run", "noise", "statement", "remarks"),
     }
     assert (made["out"], made["rows"], made["epsilon"], made["noise"]) == ("out", ROWS, 1.0, "secure")
@@ -175,8 +186,13 @@ def test_json(place: Path) -> None:
     assert Path("r.html").is_file() and not Path("out.evaluation").exists()
     (dataset,) = parsed("ledger", "show", "budget.sqlite")
     assert {"dataset", "epsilon", "delta", "rho", "committed", "remaining", "runs"} <= set(dataset)
+    assert dataset["epsilon_left"] == 0 and 0.99 < dataset["epsilon_committed"] <= 1
+    assert dataset["refusals"] == 0 and dataset["protects"] == "a row, replace-one"
+    assert [(c["before"], c["epsilon"], c["stated"]) for c in dataset["changes"]] == [(None, 1.0, True)]
     (run,) = dataset["runs"]
     assert {"id", "state", "reserved", "spent", "started"} <= set(run) and run["state"] == "closed"
+    assert (run["mechanism"], run["out"], run["resumed"], run["epsilon"]) == ("pmw-pub", "out", 0, 1.0)
+    assert run["unit"] == {"person": None, "rows_per_person": 1, "relation": "replace-one"}
     listed = parsed("mechanisms")
     assert {"pmw-pub", "mwem", "mwem-pub", "public"} <= set(listed)
     assert {"good_for", "needs_public", "options"} <= set(listed["pmw-pub"])
@@ -229,7 +245,8 @@ def test_ledger_budget_and_close(place: Path) -> None:
     done(*release(*ledgered))
     done(*release(*ledgered, "-o", "second"))  # ε = 3 has room for two of ε = 1: ρ grows like ε²
     ledger = Ledger("budget.sqlite")
-    run = ledger.open_run("survey", rho=0.001, epsilon=0.1, delta=1e-9, details={})
+    details = ledger.datasets()[0].runs[0].details
+    run = ledger.open_run("survey", rho=0.001, epsilon=0.1, delta=1e-9, details=details)
     ledger.charge(run, 0, 0.0004, {})
     assert f"{run}" in done("ledger", "show", "budget.sqlite")
     assert done("ledger", "close", "budget.sqlite", run) == f"closed {run}\n"
@@ -238,6 +255,69 @@ def test_ledger_budget_and_close(place: Path) -> None:
     said = say("ledger", "budget", "budget.sqlite", "survey", "--epsilon", "0.5", "--delta", "1e-9")
     assert said.code == 1 and "committed" in said.err
     assert "is empty" in _shown_empty()
+
+
+def test_raising_a_budget_needs_a_yes(place: Path) -> None:
+    def budget(epsilon: str, *more: str) -> tuple[str, ...]:
+        return ("ledger", "budget", "b.sqlite", "survey", "--epsilon", epsilon, "--delta", "1e-9", *more)
+
+    done(*budget("2"))
+    said = say(*budget("4"))
+    assert said.code == 1 and "promises everybody in the table less" in said.err and "--yes" in said.err
+    assert "survey: ε = 2" in done("ledger", "show", "b.sqlite")
+    done(*budget("4", "--yes"))
+    done(*budget("3"))
+    shown = done("ledger", "show", "b.sqlite")
+    assert "survey: ε = 3" in shown
+    assert shown.count("  budget     ") == 3 and "from ε = 2, δ = 1e-09 to ε = 4, δ = 1e-09 (ρ" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 100
+
+
+def test_a_ledger_is_not_begun_by_a_slip(place: Path) -> None:
+    said = say(*release("--ledger", "bugdet.sqlite"))
+    assert said.code == 1 and "there is no ledger bugdet.sqlite" in said.err
+    assert "openprior ledger budget" in said.err and "--new-ledger" in said.err
+    assert not Path("bugdet.sqlite").exists() and not Path("out.journal").exists()
+    said = say(*release("--ledger", "new.sqlite", "--new-ledger"))
+    assert said.code == 0 and said.err.startswith("warning: ledger new.sqlite is new")
+    said = say(*release("--ledger", "new.sqlite", "--dataset", "privat", "-o", "second"))
+    assert said.code == 0 and "dataset 'privat' is new in ledger new.sqlite (it has 'private')" in said.err
+    assert "No ledger:" in done(*release("-o", "third"))
+    assert "No ledger:" in done(
+        "screen", "private.csv", "--schema", "schema.toml", "--public", "public.csv", "--epsilon", "1"
+    )
+
+
+def test_after_a_few_refusals_one_must_say_so(place: Path) -> None:
+    set_budget()
+    strict = [
+        replace(c, other=False, out_of_domain="error") if c.name == "sex" else c
+        for c in Schema.load("schema.toml").columns
+    ]
+    Schema(tuple(strict)).save("schema.toml")
+    good = Path("private.csv").read_text()
+    Path("private.csv").write_text(good.replace("female", "unheard of", 1))
+    command = release("--ledger", "budget.sqlite")
+    for count in (1, 2, 3):
+        said = say(*command)
+        assert said.code == 1 and "'sex'" in said.err
+        assert f"refusals   {count} since" in done("ledger", "show", "budget.sqlite")
+    Path("private.csv").write_text(good)
+    screen = [
+        "screen",
+        "private.csv",
+        "--public",
+        "public.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        "0.01",
+    ]
+    for asked in (command, [*screen, "--ledger", "budget.sqlite"]):
+        said = say(*asked)
+        assert said.code == 1 and "--acknowledge-refusals" in said.err
+    done(*command, "--acknowledge-refusals")
+    assert "refusals" not in done("ledger", "show", "budget.sqlite")
 
 
 def _shown_empty() -> str:
@@ -265,9 +345,9 @@ def start(*args: str) -> "subprocess.Popen[str]":
 
 
 def stop(process: "subprocess.Popen[str]", how: signal.Signals, records: int) -> tuple[int, str]:
-    """Send the signal once the journal has so many records."""
+    """Send the signal once the journal has so many outcomes."""
     journal, end = Path("out.journal"), time.monotonic() + 60
-    while not (journal.exists() and journal.read_bytes().count(b"\n") > records):
+    while not (journal.exists() and journal.read_bytes().count(b'{"seq":') >= records):
         assert process.poll() is None, f"it ended before it could be stopped: {process.communicate()}"
         assert time.monotonic() < end, "the journal does not grow"
         time.sleep(0.002)
@@ -277,13 +357,16 @@ def stop(process: "subprocess.Popen[str]", how: signal.Signals, records: int) ->
 
 
 def recorded() -> list[dict[str, Any]]:
-    """The whole records of the journal, after its header."""
+    """The outcomes in the journal that anybody can read: those whose key the ledger has."""
+    ledger = Ledger("budget.sqlite")
+    known = ledger.seals(ledger.datasets()[0].runs[0].id).outcomes
     lines = Path("out.journal").read_bytes().split(b"\n")[1:-1]
-    return [json.loads(line)["record"] for line in lines]
+    return [r for line in lines if (r := json.loads(line)["record"]).get("seq") in known]
 
 
 def test_stopped_and_killed_and_resumed(place: Path) -> None:
-    command = release("--ledger", "budget.sqlite", "-O", "rounds=200")
+    set_budget()
+    command = release("--ledger", "budget.sqlite", "-O", "rounds=60")
     code, err = stop(start(*command), signal.SIGINT, 20)
     assert code == 130 and err.splitlines()[-1].startswith("stopped; continue it") and "--resume" in err
     assert "Traceback" not in err and not Path("out").exists()
@@ -317,13 +400,14 @@ def test_stopped_and_killed_and_resumed(place: Path) -> None:
 
 def test_tilt_resumes_where_it_was_killed(place: Path) -> None:
     """Its particles and threads must not decide anything: the same outcomes lead to the same questions."""
+    set_budget()
     command = release("--ledger", "budget.sqlite", "-O", "particles=2000", mechanism="tilt")
     code, _ = stop(start(*command), signal.SIGKILL, 10)
     assert code == -signal.SIGKILL and not Path("out").exists()
     journal = recorded()
     done(*command, "--resume")
     events = open_release("out").certificate.events
-    assert len(events) > len(journal) >= 10
+    assert len(events) > len(journal) >= 9  # the last one may not have been sealed yet
     for record, event in zip(journal, events, strict=False):
         assert json.loads(record["request"]) == event.to_dict()
     (dataset,) = Ledger("budget.sqlite").datasets()

@@ -4,6 +4,7 @@ The true spend is what the workers (`ledger_worker.py`) wrote down *after* `char
 sums are exact.
 """
 
+import itertools
 import os
 import random
 import sqlite3
@@ -126,3 +127,64 @@ def test_the_last_budget_has_one_winner(tmp_path: Path) -> None:
         for racer in racers:
             racer.kill()
             racer.communicate()
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_budget_and_its_history_are_changed_together(tmp_path: Path, kills: int) -> None:
+    path = tmp_path / "budget.sqlite"
+    rng = random.Random(3)
+    for _ in range(kills):
+        with subprocess.Popen([sys.executable, PROGRAM, "budgets", str(path)], env=environment()) as process:
+            end = time.monotonic() + 20
+            while not path.exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.1, 0.3))
+            process.kill()
+        (dataset,) = Ledger(path).datasets()
+        last = dataset.changes[-1]
+        assert (last.rho, last.epsilon, last.delta) == (dataset.rho, dataset.epsilon, dataset.delta)
+        for before, after in itertools.pairwise(dataset.changes):
+            assert after.before == (before.rho, before.epsilon, before.delta)
+    assert len(dataset.changes) > kills
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(150, marks=pytest.mark.slow)])
+def test_however_often_it_is_killed_and_copied_each_outcome_is_one(tmp_path: Path, kills: int) -> None:
+    """kill -9 at random instants; between them copies of the journal are put back, which must not show another draw."""
+    ledger, journal, log = tmp_path / "budget.sqlite", tmp_path / "out.journal", tmp_path / "log"
+    events = 10 * kills
+    command = [sys.executable, PROGRAM, "draw", str(ledger), str(journal), str(log), str(events)]
+    rng = random.Random(7)
+    copies: list[bytes] = []
+    log.touch()
+    for _ in range(kills):
+        seen = log.read_text().count("\n")
+        with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE) as process:
+            end = time.monotonic() + 30
+            while log.read_text().count("\n") <= seen and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0.0, 0.15))
+            copies.append(journal.read_bytes())
+            time.sleep(rng.uniform(0.0, 0.05))
+            process.kill()
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+        # An earlier state is put back: the next process resumes from it only if it is the last one still.
+        real = journal.read_bytes()
+        older = [copy for copy in copies if copy != real]
+        if older and rng.random() < 0.5:
+            journal.write_bytes(rng.choice(older))
+            if subprocess.run(command, env=environment(), timeout=60, check=False).returncode == 3:
+                journal.write_bytes(real)
+    ended = subprocess.run(command, env=environment(), timeout=120, check=False)
+    assert ended.returncode == 0
+    values: dict[str, set[str]] = {}
+    lines = log.read_text().splitlines()
+    for kind, *fields in map(str.split, lines):
+        if kind == "seen":
+            values.setdefault(fields[0], set()).add(fields[1])
+    assert len(values) == events
+    assert {len(v) for v in values.values()} == {1}
+    assert kills < 100 or lines.count("refused") > kills // 10
+    (dataset,) = Ledger(ledger).datasets()
+    assert dataset.runs[0].events == events and dataset.runs[0].resumed > kills // 2

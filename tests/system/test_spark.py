@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -612,7 +613,7 @@ def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("java", [None, "old", "broken"])
 def test_without_java(tmp_path: Path, java: str | None) -> None:
     csv.write_csv(codes(5), tmp_path / "t.csv")
-    words = "release t.csv --public t.csv --epsilon 1 --delta 1e-9 -o out --ledger b.sqlite --engine spark"
+    words = "release t.csv --public t.csv --epsilon 1 --delta 1e-9 -o out --ledger b.sqlite --new-ledger --engine spark"
     env = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": "/nowhere"}
     if java:
         fake = tmp_path / "bin" / "java"
@@ -671,3 +672,34 @@ def test_a_cluster_of_two_workers(tmp_path: Path) -> None:
         [sys.executable, "-c", CLUSTER, str(tmp_path)], env=env, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", ""), done.stderr
+
+
+@pytest.mark.slow
+def test_killed_while_the_cluster_counts_it_resumes(tmp_path: Path) -> None:
+    """The driver draws the noise and holds the journal, so a killed Spark run resumes, on any engine."""
+    for name in ("private.csv", "public.csv"):
+        csv.write_csv(codes(500), tmp_path / name)
+    SMALL.save(tmp_path / "schema.toml")
+    Ledger(tmp_path / "b.sqlite").set_budget("private", rho=1.0, epsilon=9.0, delta=1e-9)
+    words = (
+        "release private.csv --public public.csv --schema schema.toml --workload 2 -m pmw-pub -O rounds=60"
+    )
+    words += " --epsilon 1 --delta 1e-6 --ledger b.sqlite -o out"
+    command = [*PROGRAM, *words.split()]
+    journal = tmp_path / "out.journal"
+    with subprocess.Popen(
+        [*command, "--engine", "spark"], cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        end = time.monotonic() + 120
+        while not (journal.exists() and journal.read_bytes().count(b'{"seq":') >= 10):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    (run,) = Ledger(tmp_path / "b.sqlite").datasets()[0].runs
+    assert run.state == "open"
+    resumed = subprocess.run(
+        [*command, "--resume"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    (run,) = Ledger(tmp_path / "b.sqlite").datasets()[0].runs
+    assert (run.state, run.resumed, run.events) == ("closed", 1, 121)

@@ -98,13 +98,13 @@ def estimate(
     ledger: options.Ledger = None,
     ledger_timeout: Wait = 30.0,
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
+    acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
     json: Json = False,
 ) -> None:
     """Measure a release's workload error privately, for an extra ε: this may be published with it."""
     import openprior as op
     from openprior.evaluation.error_estimate import write_estimate
-    from openprior.privacy.ledger import Ledger
     from openprior.whole import fresh
 
     place = out or _beside(release, ".estimate")
@@ -117,19 +117,20 @@ def estimate(
         delta=delta,
         workload=None if workload is None else arguments.workload(workload),
         of=of,
-        ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
+        ledger=options.chosen_ledger(ledger, ledger_timeout),
         dataset=dataset,
         seed=insecure_seed,
+        acknowledge_refusals=acknowledge_refusals,
     )
     write_estimate(errors, opened, folder)
     if json:
-        print_json({**errors.as_dict(), "out": str(place)})
+        print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})
         return
     typer.echo(
         f"workload error {max(errors.workload_error, 0):.4f} (95 %: {errors.low:.4f} to {errors.high:.4f}), "
         f"largest error of a cell {errors.max_error:.4f} ({errors.max_low:.4f} to {errors.max_high:.4f})"
     )
-    for line in (errors.statement, errors.together, f"wrote {place}"):
+    for line in (errors.statement, errors.together, *options.ledger_note(ledger), f"wrote {place}"):
         typer.echo(line)
 
 

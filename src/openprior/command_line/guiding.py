@@ -81,12 +81,12 @@ def screen(
     ledger: options.Ledger = None,
     ledger_timeout: Wait = 30.0,
     dataset: options.Dataset = None,
+    acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
     json: Json = False,
 ) -> None:
     """Rank public tables by how close they are to the private one, for a small ε that the ledger is charged."""
     import openprior as op
-    from openprior.privacy.ledger import Ledger
 
     screening = op.screen(
         private,
@@ -97,12 +97,13 @@ def screen(
         by=by,
         marginals=marginals,
         relation=relation,
-        ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
+        ledger=options.chosen_ledger(ledger, ledger_timeout),
         dataset=dataset,
         seed=insecure_seed,
+        acknowledge_refusals=acknowledge_refusals,
     )
     if json:
-        print_json(screening.as_dict())
+        print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
         return
     shown = [
         (
@@ -125,7 +126,8 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
-    typer.echo(screening.certificate.statement)
+    for line in (screening.certificate.statement, *options.ledger_note(ledger)):
+        typer.echo(line)
 
 
 def tune(

@@ -7,13 +7,33 @@ import typer
 
 from openprior.errors import LedgerError, OptionError
 
-__all__ = ["Dataset", "Json", "Ledger", "Mechanism", "Out", "Schema", "Seed", "Wait", "check_new", "opened"]
+__all__ = [
+    "Acknowledge",
+    "Dataset",
+    "Json",
+    "Ledger",
+    "Mechanism",
+    "Out",
+    "Schema",
+    "Seed",
+    "Wait",
+    "check_new",
+    "chosen_ledger",
+    "ledger_note",
+    "opened",
+]
 
 # Paths have readable=False: what cannot be read gets our own line and exit code 1, not Typer's box and 2.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.", readable=False)]
 Wait = Annotated[float, typer.Option("--ledger-timeout", min=0, help="Seconds to wait for a locked ledger.")]
 Ledger = Annotated[Path | None, typer.Option(help="Budget file kept across releases.", readable=False)]
+Acknowledge = Annotated[
+    bool,
+    typer.Option(
+        "--acknowledge-refusals", help="Go on after several refusals of this table for what is in it."
+    ),
+]
 Dataset = Annotated[str | None, typer.Option(help="Name in the ledger; default: the file's name.")]
 Seed = Annotated[
     int | None, typer.Option(help="Repeatable noise for an experiment: the result is NOT PRIVATE.")
@@ -31,6 +51,31 @@ def check_new(out: Path) -> None:
         raise OptionError(f"{out} exists; choose another name or remove it")
     if not out.absolute().parent.is_dir():
         raise OptionError(f"the folder that should hold {out} does not exist; create it first")
+
+
+def chosen_ledger(path: Path | None, timeout: float, *, new: bool | None = None) -> Any:
+    """The ledger to charge, which must be there; `new`: whether one was asked for, None where it cannot be."""
+    from openprior.privacy.ledger import Ledger as Book
+
+    if path is None:
+        return None
+    book = Book(path, timeout=timeout)
+    if not book.exists and not new:
+        begin = ", or begin one with --new-ledger" if new is False else ""
+        raise LedgerError(
+            f"there is no ledger {path}; check the name, or set the dataset's budget with "
+            f"'openprior ledger budget {path} NAME --epsilon … --delta …' first{begin}"
+        )
+    return book
+
+
+def ledger_note(path: Path | None) -> list[str]:
+    """A line where nothing was charged to a ledger."""
+    if path is not None:
+        return []
+    return [
+        "No ledger: nobody adds this up with what else is asked about the same people; --ledger FILE does."
+    ]
 
 
 def opened(path: Path, timeout: float) -> Any:

@@ -43,8 +43,13 @@ def release(
         list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
     ] = None,
     ledger: options.Ledger = None,
+    new_ledger: Annotated[
+        bool,
+        typer.Option("--new-ledger", help="Begin the ledger if it is not there; ε and δ become the budget."),
+    ] = False,
     ledger_timeout: Wait = 30.0,
     dataset: options.Dataset = None,
+    acknowledge_refusals: options.Acknowledge = False,
     engine: Annotated[str, typer.Option(help="Who counts the private table: local | spark.")] = "local",
     spark_master: Annotated[
         str | None,
@@ -65,7 +70,6 @@ def release(
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
     import openprior as op
-    from openprior.privacy.ledger import Ledger
     from openprior.schema.base import Schema
 
     with stoppable(out), progress_bar("releasing") as progress:
@@ -76,7 +80,7 @@ def release(
             epsilon=epsilon,
             delta=delta,
             mechanism=arguments.mechanism(mechanism, option or []),
-            ledger=None if ledger is None else Ledger(ledger, timeout=ledger_timeout),
+            ledger=options.chosen_ledger(ledger, ledger_timeout, new=new_ledger),
             out=out,
             seed=insecure_seed,
             relation=relation,
@@ -84,12 +88,19 @@ def release(
             format=format,
             resume=resume,
             show_private=show_private,
+            acknowledge_refusals=acknowledge_refusals,
             progress=progress,
             private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
         )
     c = made.certificate
     if json:
-        facts = {"out": str(out), "rows": made.synthetic.num_rows, "epsilon": c.epsilon, "delta": c.delta}
+        facts = {
+            "out": str(out),
+            "ledger": None if ledger is None else str(ledger),
+            "rows": made.synthetic.num_rows,
+            "epsilon": c.epsilon,
+            "delta": c.delta,
+        }
         print_json(
             {
                 **facts,
@@ -105,7 +116,7 @@ def release(
         )
         return
     typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
-    for line in (c.statement, *c.remarks):
+    for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
         typer.echo(line)
 
 

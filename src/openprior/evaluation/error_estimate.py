@@ -103,12 +103,14 @@ def estimate_error(
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     seed: int | None = None,
+    acknowledge_refusals: bool = False,
 ) -> ErrorEstimate:
     """The workload error of a release, measured privately for (ε, δ) beside the release's own: it may be published.
 
     of        "synthetic": the released rows; "answers": the model's own answers
     ledger    file that keeps the dataset's budget; `dataset` is its name there, the release's own if not given
     seed      given: repeatable noise for an experiment, NOT PRIVATE
+    acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     opened = release if isinstance(release, Release) else open_release(release)
     work = wanted_workload(workload, opened.schema, opened)
@@ -125,6 +127,7 @@ def estimate_error(
         ledger=ledger,
         dataset=dataset or opened.certificate.dataset,
         seed=seed,
+        acknowledge_refusals=acknowledge_refusals,
     ) as session:
         curator = session.curator
         # Where n is private, errors are shares of the released number of rows.

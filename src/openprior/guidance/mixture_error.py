@@ -52,6 +52,7 @@ def best_mixture_error(
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     seed: int | None = None,
+    acknowledge_refusals: bool = False,
     max_seconds: float = 60.0,
 ) -> MixtureError:
     """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE.
@@ -61,6 +62,7 @@ def best_mixture_error(
     noise         "gaussian" or "laplace"
     ledger        file that keeps the dataset's budget; `dataset` is the private table's name in it
     seed          given: repeatable noise for an experiment, NOT PRIVATE
+    acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     max_seconds   of the exact form; the private one always solves to the end
     """
     source, (public_source,) = open_apart(private, [public], None if schema is None else schema.names)
@@ -83,6 +85,7 @@ def best_mixture_error(
         ledger=ledger,
         dataset=dataset,
         seed=seed,
+        acknowledge_refusals=acknowledge_refusals,
     ) as session:
         curator = session.curator
         measured = curator.measure(BestMixtureError(rows, work.marginals), curator.remaining, noise=noise)

@@ -109,6 +109,7 @@ def screen(
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     seed: int | None = None,
+    acknowledge_refusals: bool = False,
 ) -> Screening:
     """Rank public tables by how close they are to the private one, for (ε, δ) in all.
 
@@ -119,6 +120,7 @@ def screen(
     relation     "replace-one" (the number of rows is public), or "add-remove": a tenth of ε measures it first
     ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
     seed         given: repeatable noise for an experiment, NOT PRIVATE
+    acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     if by not in BY:
         raise OptionError(f"by '{by}' is unknown; use 'distance' or 'mixture'")
@@ -140,6 +142,7 @@ def screen(
         ledger=ledger,
         dataset=dataset,
         seed=seed,
+        acknowledge_refusals=acknowledge_refusals,
     ) as session:
         curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)

@@ -6,6 +6,7 @@ error_statistics.py   errors that may be measured: a score, the best mixture err
 scores.py             what selections compare: scores as data, their bound derived
 events.py             what was done: noise and selections as types, each with its cost
 strict.py             JSON read with suspicion
+exact.py              exact sums of doubles, and rounding in the safe direction
 calibrate.py          between (ε, δ), ρ and noise scales: pure functions
 noise.py              the only source of noise
 selection.py          exact selection on integers
@@ -15,8 +16,15 @@ curator.py            the only way to them: measure, select, partition
 measurement.py        what a measurement gives: the one type from here to the file
 account.py            one run's account: charge, act, journal, in that order
 ledger.py             who may still spend how much on which dataset
+ledger_status.py      what it says of a dataset, in ρ and in ε
+ledger_checks.py      what it refuses before it writes anything
+ledger_refusals.py    how often a table was refused for what is in it
+ledger_seals.py       keys and digests of outcomes, and who may go on with a run
 ledger_file.py        the SQLite file behind it
+ledger_tables.py      the tables in that file, and how an older one gets the newer
 journal.py            every outcome of a run, on disk before anything is built on it
+journal_values.py     how outcomes are written there
+sealed.py             outcomes under seal: one draw for a charge, with the proof
 run.py                a reserved budget, and what becomes of it when a run ends or breaks
 cautions.py           what is legal and probably not meant, in words
 session.py            the one way in: from a source to a curator

@@ -10,17 +10,19 @@ E²/2 for the sum E so far, so that runs of both kinds can share a dataset's bud
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from math import inf, isfinite, nextafter
 
 from openprior.errors import BudgetExceeded, PrivacyError
-from openprior.privacy.calibrate import pure_epsilon
+from openprior.privacy.calibrate import epsilon_spent, epsilon_within, pure_epsilon
 from openprior.privacy.events import Event, Part
-from openprior.privacy.journal import Journal, NoJournal, Outcome
+from openprior.privacy.exact import down, up
+from openprior.privacy.journal import NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
+from openprior.privacy.sealed import SealedJournal
 
 __all__ = ["Account", "PartPurse", "Purse"]
 
@@ -40,7 +42,7 @@ class Account:
         rho: float,
         epsilon: float,
         delta: float,
-        journal: Journal | NoJournal | None = None,
+        journal: SealedJournal | NoJournal | None = None,
     ) -> None:
         self.epsilon, self.delta = epsilon, delta
         self.pure = delta == 0
@@ -55,6 +57,10 @@ class Account:
         self._partitions = 0
         self.lock = threading.RLock()
         self.run = run
+        self.before_first: Callable[[], None] | None = None
+        """Called before the first charge, and may refuse the table by raising."""
+        self.on_refusal: Callable[[], None] | None = None
+        """Told when a step fails that was looking at the table."""
         self._ledger, self._journal = ledger, NoJournal() if journal is None else journal
 
     def number_partition(self) -> int:
@@ -69,8 +75,8 @@ class Account:
     def rho_of(self, amount: Fraction) -> float:
         """The largest ρ (to a few last bits) whose step costs at most so much."""
         if not self.pure:
-            return _down(amount)
-        rho = _down(max(amount, Fraction(0)) ** 2 / 2)
+            return down(amount)
+        rho = down(max(amount, Fraction(0)) ** 2 / 2)
         while rho > 0 and self.cost(rho) > amount:
             rho = nextafter(rho, -inf)
         return rho
@@ -83,24 +89,38 @@ class Account:
     def perform(self, charge: Fraction, event: Event, act: Callable[[], Outcome]) -> Outcome:
         """Charge, then act, then journal; or repeat what the journal has for just this event.
 
-        A run that was killed between charge and journal acts again for the same charge: nobody has seen the
-        outcome that was lost, because it is handed out only after it is in the journal.
+        A run that was killed between charge and journal acts again for the same charge: nobody can have seen the
+        outcome that was lost (the proof is in sealed.py).
         """
         seq, details = len(self.events), event.to_dict()
         request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
         if self.spent + charge > self.limit:
-            raise BudgetExceeded("this step would pass the budget; raise epsilon or ask for less")
+            raise BudgetExceeded(
+                f"this step would pass the run's budget of ε = {self.epsilon:g} at δ = {self.delta:g}; raise epsilon "
+                "or ask for less"
+            )
+        if self.before_first is not None and not self.events:
+            self.before_first()
         paid = (self.spent + charge) ** 2 / 2 - self._charged if self.pure else charge
-        due = _up(max(paid, Fraction(0)))
+        due = up(max(paid, Fraction(0)))
         self._ledger.charge(self.run, seq, due, details)
         self.spent += charge
         self._charged += Fraction(due)
         self.events.append(event)
         if outcome is None:
-            outcome = act()
+            try:
+                outcome = act()
+            except Exception:
+                if self.on_refusal is not None:
+                    self.on_refusal()
+                raise
             self._journal.record(seq, request, outcome)
         return outcome
+
+    def confirm_table(self, facts: Callable[[], Iterable[bytes | memoryview]]) -> None:
+        """Compare the private table with the one that the run began with, if it was resumed."""
+        self._journal.confirm(facts)
 
 
 class Purse:
@@ -134,9 +154,10 @@ class Purse:
             return rho
         if left > 0 and rho - left <= _SLACK * self.account.rho:
             return left
+        delta = self.account.delta
         raise BudgetExceeded(
-            f"this step needs rho = {rho:.6g} but {left:.6g} of {self.account.rho:.6g} is left; "
-            "raise epsilon or ask for less"
+            f"this step needs rho = {rho:.6g} (ε = {epsilon_spent(rho, delta):.4g} at δ = {delta:g}) but {left:.6g} "
+            f"(ε = {epsilon_within(left, delta):.4g}) of {self.account.rho:.6g} is left; raise epsilon or ask for less"
         )
 
     def perform(self, event: Event, act: Callable[[], Outcome]) -> Outcome:
@@ -177,20 +198,10 @@ class PartPurse(Purse):
             cost = self.account.cost(event.rho)
             if self._most is not None and self._mine + cost > self._most:
                 raise BudgetExceeded("this step would pass what a part may spend; ask for less")
-            charge = _up(max(Fraction(0), self._mine + cost - self._siblings[0]))
+            charge = up(max(Fraction(0), self._mine + cost - self._siblings[0]))
             outcome = self.account.perform(
                 Fraction(charge), replace(event, part=self._part, charged=charge), act
             )
             self._mine += cost
             self._siblings[0] += Fraction(charge)
             return outcome
-
-
-def _down(value: Fraction) -> float:
-    rounded = float(value)
-    return rounded if Fraction(rounded) <= value else nextafter(rounded, -inf)
-
-
-def _up(value: Fraction) -> float:
-    rounded = float(value)
-    return rounded if Fraction(rounded) >= value else nextafter(rounded, inf)

@@ -20,6 +20,8 @@ __all__ = [
     "check_epsilon_delta",
     "delta_from_rho",
     "epsilon_from_rho",
+    "epsilon_spent",
+    "epsilon_within",
     "exponential_epsilon",
     "exponential_rho",
     "gaussian_rho",
@@ -135,6 +137,33 @@ def _epsilon(rho: float, delta: float) -> float:
         else:
             low = middle
     return high
+
+
+def epsilon_spent(rho: float, delta: float) -> float:
+    """What ρ is worth at δ, from above; at δ = 0, the ε of one pure run that is charged ρ."""
+    return math.nextafter(pure_epsilon(rho), math.inf) if delta == 0 else epsilon_from_rho(rho, delta)
+
+
+def epsilon_within(rho: float, delta: float) -> float:
+    """An ε of four digits, from below, that a run at δ could have of ρ; 0 if there is none.
+
+    >>> epsilon_within(budget_rho(1.0, 1e-9), 1e-9), epsilon_within(budget_rho(2.0, 0.0), 0.0)
+    (1.0, 2.0)
+    >>> budget_rho(epsilon_within(0.01, 1e-9), 1e-9) <= 0.01
+    True
+    """
+    if not rho > 0:
+        return 0.0
+    epsilon = pure_epsilon(rho) if delta == 0 else epsilon_from_rho(rho, delta)
+    digit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    for steps in range(3):  # the nearest, else the next below, else (after a carry) the one below that
+        try:
+            rounded = float(f"{epsilon - steps * digit:.4g}")
+            if rounded > 0 and budget_rho(rounded, delta) <= rho:
+                return rounded
+        except OptionError:  # too small to reckon with
+            return 0.0
+    return 0.0
 
 
 def gaussian_sigma_squared(l2_squared: float, rho: float) -> float:

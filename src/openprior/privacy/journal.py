@@ -1,8 +1,8 @@
 """The run journal: every outcome of a run, on disk before anything is built on it.
 
 A resumed run repeats its public computation from the start and asks the journal before it asks the data: what
-was drawn once is read back, never drawn again. Outcomes are DP outputs, paid for in the ledger, so they may
-lie on disk.
+was drawn once is read back, never drawn again. This file is about bytes on a disk; `sealed.py` says what is written
+in a run's journal, and why no copy of it lets anybody draw twice.
 
 One JSON line per record: ``{"crc32":"…","record":{…}}``, the header first. Each checksum continues the one of
 the line before, so that an altered, removed or swapped line is seen. A line that was cut off (a crash while
@@ -10,20 +10,17 @@ it was being written, so nobody has built on it) is dropped; any other damage is
 whole record would mean drawing it again.
 """
 
-import base64
 import fcntl
 import json
-import math
 import os
 import weakref
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
 from openprior.errors import JournalError
+from openprior.privacy.journal_values import decode_value, encode_value
 
 __all__ = ["Journal", "NoJournal", "Outcome"]
 
@@ -31,8 +28,7 @@ Outcome = Mapping[str, object]
 """JSON scalars, lists, dicts, int64 and float64 arrays, by name; they come back exactly (tuples as lists)."""
 
 _FORMAT = "openprior journal"
-_VERSION = 1
-_ARRAYS = {"<i8": np.dtype("<i8"), "<f8": np.dtype("<f8")}
+_VERSION = 2
 
 
 class Journal:
@@ -45,7 +41,10 @@ class Journal:
         self._fd = descriptor
         self._finalizer = weakref.finalize(self, os.close, descriptor)  # a lost journal must not stay locked
         self._pid = os.getpid()
+        self.notes: dict[str, list[str]] = {}
+        """What was noted beside the outcomes, by name and in order."""
         self._index: dict[int, tuple[str, int, int]] = {}  # seq -> request, offset and length of its line
+        self._before_last = 0  # the checksum before the last line
         self._end = 0
         self._crc = 0
         self._usable = True
@@ -54,7 +53,7 @@ class Journal:
     def create(cls, path: str | Path, header: Mapping[str, object]) -> "Journal":
         """A new journal with this header (run id, public seed, mechanism, options, schema hash, …)."""
         file = Path(path).absolute()
-        record = {"format": _FORMAT, "version": _VERSION, "header": _encode(file, header)}
+        record = {"format": _FORMAT, "version": _VERSION, "header": encode_value(file, header)}
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except FileExistsError as error:
@@ -74,7 +73,7 @@ class Journal:
         except JournalError:
             journal.close()
             raise
-        journal.header = cast("dict[str, object]", _decode(record["header"]))
+        journal.header = cast("dict[str, object]", decode_value(record["header"]))
         return journal
 
     @classmethod
@@ -119,7 +118,7 @@ class Journal:
             line = _read_at(self._fd, offset, length)
         except OSError as error:
             raise _failure(self._path, "cannot be read", error) from error
-        return cast("Outcome", _decode(json.loads(line)["record"]["outcome"]))
+        return cast("Outcome", decode_value(json.loads(line)["record"]["outcome"]))
 
     def record(self, seq: int, request: str, outcome: Outcome) -> None:
         """Append an outcome; it is on the disk when this returns."""
@@ -128,13 +127,46 @@ class Journal:
             raise JournalError(
                 f"journal '{self._path}' has an outcome for event {seq} already; find it instead"
             )
-        body = {"seq": seq, "request": request, "outcome": _encode(self._path, outcome)}
+        body = {"seq": seq, "request": request, "outcome": encode_value(self._path, outcome)}
         offset = self._end
         try:
             self._append(body)
         except OSError as error:
             raise _failure(self._path, "cannot be written", error) from error
         self._index[seq] = (request, offset, self._end - offset)
+
+    def note(self, name: str, text: str) -> None:
+        """Append a note; it is on the disk when this returns."""
+        self._check_usable()
+        try:
+            self._append({"note": name, "text": text})
+        except OSError as error:
+            raise _failure(self._path, "cannot be written", error) from error
+        self.notes.setdefault(name, []).append(text)
+
+    @property
+    def recorded(self) -> list[int]:
+        """The numbers of the recorded events."""
+        return list(self._index)
+
+    def request_of(self, seq: int) -> str:
+        """What event `seq` was recorded for."""
+        return self._index[seq][0]
+
+    def drop(self, seq: int) -> None:
+        """Cut off the outcome of event `seq`, which must be in the last line."""
+        self._check_usable()
+        _, offset, length = self._index[seq]
+        if offset + length != self._end:
+            raise JournalError(f"journal '{self._path}' is damaged: event {seq} is not its last; start anew")
+        try:
+            os.ftruncate(self._fd, offset)
+            os.fsync(self._fd)
+        except OSError as error:
+            self._usable = False
+            raise _failure(self._path, "cannot be written", error) from error
+        del self._index[seq]
+        self._end, self._crc = offset, self._before_last
 
     def close(self) -> None:
         """Let go of the file; another process may resume the run."""
@@ -189,7 +221,7 @@ class Journal:
             rest = rest[os.write(self._fd, rest) :]
         os.fsync(self._fd)
         self._usable = True
-        self._crc = crc
+        self._before_last, self._crc = self._crc, crc
         self._end += len(line)
 
     def _read(self) -> None:
@@ -225,12 +257,14 @@ class Journal:
             if record.get("format") != _FORMAT or record.get("version") != _VERSION:
                 raise JournalError(
                     f"journal '{self._path}' has version {record.get('version')!r} and this openprior knows "
-                    f"{_VERSION}; resume with the version that wrote it"
+                    f"{_VERSION}; close its run with 'openprior ledger close', delete it and start anew"
                 )
-            self.header = cast("dict[str, object]", _decode(record["header"]))
+            self.header = cast("dict[str, object]", decode_value(record["header"]))
+        elif "note" in record:
+            self.notes.setdefault(record["note"], []).append(record["text"])
         else:
             self._index[record["seq"]] = (record["request"], self._end, len(line))
-        self._crc = crc
+        self._before_last, self._crc = self._crc, crc
         self._end += len(line)
 
 
@@ -251,52 +285,14 @@ class NoJournal:
     def record(self, seq: int, request: str, outcome: Outcome) -> None:
         """Forget it."""
 
+    def confirm(self, facts: Callable[[], Iterable[bytes | memoryview]]) -> None:
+        """Nothing to compare with."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 
     def remove(self) -> None:
         """Nothing to delete."""
-
-
-def _encode(path: Path, value: object) -> object:
-    """A value as strict JSON; arrays and non-finite floats become one-key objects that begin with '$'."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, np.ndarray):
-        dtype = value.dtype.newbyteorder("<").str
-        if dtype in _ARRAYS:
-            # Level 1: noisy counts are small numbers in wide integers; higher levels gain little.
-            data = zlib.compress(value.astype(_ARRAYS[dtype], copy=False).tobytes(), level=1)
-            return {"$array": [dtype, list(value.shape), base64.b64encode(data).decode("ascii")]}
-        raise JournalError(f"journal '{path}' cannot hold an array of {value.dtype}; use int64 or float64")
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str) or key.startswith("$"):
-                raise JournalError(f"journal '{path}' cannot hold the key {key!r}; use names without '$'")
-        return {key: _encode(path, item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_encode(path, item) for item in value]
-    raise JournalError(
-        f"journal '{path}' cannot hold a {type(value).__name__}; use numbers, strings, lists and arrays"
-    )
-
-
-def _decode(value: object) -> object:
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if isinstance(value, dict):
-        if "$float" in value:
-            return float(value["$float"])
-        if "$array" in value:
-            dtype, shape, data = value["$array"]
-            flat = np.frombuffer(zlib.decompress(base64.b64decode(data)), dtype=_ARRAYS[dtype])
-            return flat.astype(flat.dtype.newbyteorder("=")).reshape(shape)  # a copy: writable
-        return {key: _decode(item) for key, item in value.items()}
-    return value
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:

@@ -17,62 +17,28 @@ are added without rounding; 0.1 ten times is more than 1.0 here, because it is.
 """
 
 import json
-import math
 import sqlite3
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
-from openprior.privacy.ledger_file import LedgerFile
+from openprior.privacy.exact import down, exact_sum
+from openprior.privacy.ledger_checks import (
+    check_committed,
+    check_guarantee,
+    check_left,
+    check_rho,
+    check_unit,
+)
+from openprior.privacy.ledger_refusals import RefusalBook, check_refusals, now
+from openprior.privacy.ledger_seals import SealBook, give_first_token
+from openprior.privacy.ledger_status import BudgetChange, DatasetStatus, LedgerEvent, RunStatus
 
-__all__ = ["DatasetStatus", "Ledger", "LedgerEvent", "RunStatus"]
-
-
-@dataclass(frozen=True)
-class LedgerEvent:
-    """One charge: its number within the run, its exact ρ, when it was charged (UTC) and what it was for."""
-
-    seq: int
-    rho: float
-    charged: str
-    details: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class RunStatus:
-    """One run: what it reserved, what its events add up to (exactly) and whether it is still open."""
-
-    id: str
-    state: Literal["open", "closed"]
-    reserved: float
-    epsilon: float
-    delta: float
-    spent: Fraction
-    events: int
-    started: str
-    details: Mapping[str, object]
+__all__ = ["Ledger", "new_run"]
 
 
-@dataclass(frozen=True)
-class DatasetStatus:
-    """One dataset: its budget, what is committed (exactly) and what is left (rounded down)."""
-
-    name: str
-    rho: float
-    epsilon: float
-    delta: float
-    committed: Fraction
-    remaining: float
-    runs: tuple[RunStatus, ...]
-    stated: bool
-    """Whether somebody set the budget; else it is that of the first run that spent something."""
-
-
-class Ledger(LedgerFile):
+class Ledger(SealBook, RefusalBook):
     """Budgets, runs and charges, in a file shared by every release on the dataset (no path: in memory).
 
     *Recorded ≥ true spend at every instant:* `charge` returns only after the event is synced to disk, and
@@ -85,72 +51,83 @@ class Ledger(LedgerFile):
 
     # Budgets and runs
 
-    def set_budget(self, dataset: str, *, rho: float, epsilon: float, delta: float) -> None:
-        """Create or change a dataset's budget; it may not fall below what is already committed."""
-        budget = _check_rho("budget", rho)
-        _check_guarantee(epsilon, delta)
+    def set_budget(
+        self, dataset: str, *, rho: float, epsilon: float, delta: float, raise_ok: bool = False
+    ) -> None:
+        """Create or change a dataset's budget; it may not fall below what is already committed.
+
+        To raise it needs `raise_ok`: whoever was told the old one is promised less by the new one.
+        """
+        budget = check_rho("budget", rho)
+        check_guarantee(epsilon, delta)
         with self.transaction("IMMEDIATE") as connection:
-            committed = _committed(connection, dataset)
-            if Fraction(budget) < committed:
-                raise LedgerError(
-                    f"dataset '{dataset}' has ρ = {float(committed)!r} committed, more than the new budget "
-                    f"{budget!r}; give at least that, or close open runs to free what they did not spend"
-                )
-            connection.execute(
-                "INSERT INTO dataset VALUES (?, ?, ?, ?, 1) ON CONFLICT (name) DO UPDATE "
-                "SET rho = excluded.rho, epsilon = excluded.epsilon, delta = excluded.delta, stated = 1",
-                (dataset, budget, float(epsilon), float(delta)),
-            )
+            before = self._dataset(connection, dataset)
+            if before is not None:
+                check_committed(before, budget, epsilon, delta)
+                known = before.stated or before.committed > 0
+                if known and not raise_ok and (budget > before.rho or (before.delta == 0 < delta)):
+                    raise LedgerError(
+                        f"dataset '{dataset}' has a budget of ε = {before.epsilon:g}, δ = {before.delta:g}; raising it "
+                        f"to ε = {epsilon:g}, δ = {delta:g} promises everybody in the table less than they were "
+                        "promised. If that is decided, repeat it with --yes (in Python raise_ok=True)"
+                    )
+            _change(connection, dataset, before, (budget, float(epsilon), float(delta)), stated=True)
 
     def open_run(
-        self, dataset: str, *, rho: float, epsilon: float, delta: float, details: Mapping[str, object]
+        self,
+        dataset: str,
+        *,
+        rho: float,
+        epsilon: float,
+        delta: float,
+        details: Mapping[str, object],
+        run: str | None = None,
+        token: str | None = None,
+        acknowledge_refusals: bool = False,
     ) -> str:
         """Reserve ρ for a new run and return its id.
 
         Where no budget was set, the first run's (ε, δ) is the budget; if that run ended without spending anything, the
-        next one is the first.
+        next one is the first. A run with a journal brings its id and its first token from there.
         """
-        reserved = _check_rho("reservation", rho)
-        _check_guarantee(epsilon, delta)
+        reserved = check_rho("reservation", rho)
+        check_guarantee(epsilon, delta)
         text = _to_json("the run's details", details)
-        run = uuid.uuid4().hex
+        run = run or new_run()
         guarantee = (reserved, float(epsilon), float(delta))
         with self.transaction("IMMEDIATE") as connection:
-            row = connection.execute("SELECT rho, stated FROM dataset WHERE name = ?", (dataset,)).fetchone()
-            committed = _committed(connection, dataset)
-            _check_relation(connection, dataset, details)
-            if row is None or (not row[1] and committed == 0):
-                connection.execute(
-                    "INSERT INTO dataset VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE "
-                    "SET rho = excluded.rho, epsilon = excluded.epsilon, delta = excluded.delta",
-                    (dataset, *guarantee),
-                )
+            check_refusals(connection, dataset, acknowledge_refusals)
+            known = self._dataset(connection, dataset)
+            if known is not None:
+                check_unit(known, details)
+            if known is None or (not known.stated and known.committed == 0):
+                _change(connection, dataset, known, guarantee, stated=False)
             else:
-                left = Fraction(row[0]) - committed
-                if Fraction(reserved) > left:
-                    raise BudgetExceeded(
-                        f"dataset '{dataset}' has ρ = {_round_down(left):.4g} left of {row[0]:.4g}, and this run "
-                        f"asks for {reserved:.4g}; ask for less, close runs that are over, or raise the budget with "
-                        "'openprior ledger budget'"
-                    )
+                check_left(known, *guarantee)
             connection.execute(
-                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", (run, dataset, *guarantee, text, _now())
+                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", (run, dataset, *guarantee, text, now())
             )
+            if token is not None:
+                give_first_token(connection, run, token)
         return run
 
-    def resume_run(self, run: str) -> None:
-        """Check that the run exists and is open."""
-        with self.transaction("DEFERRED") as connection:
+    def withdraw(self, run: str) -> bool:
+        """Take back an open run that has charged nothing, as if it had not been; whether it was one."""
+        with self.transaction("IMMEDIATE") as connection:
             _, closed = self._run(connection, run)
-            if closed:
-                raise LedgerError(f"run {run} was closed at {closed}; it cannot be resumed, start a new run")
+            charged = connection.execute("SELECT 1 FROM event WHERE run = ? LIMIT 1", (run,)).fetchone()
+            if closed or charged is not None:
+                return False
+            for table, name in (("token", "run"), ("secret", "run"), ("run", "id")):
+                connection.execute(f"DELETE FROM {table} WHERE {name} = ?", (run,))
+            return True
 
     def close(self, run: str) -> None:
         """End the run: it counts with its events from now on, and what it did not spend goes back."""
         with self.transaction("IMMEDIATE") as connection:
             _, closed = self._run(connection, run)
             if not closed:
-                connection.execute("UPDATE run SET closed = ? WHERE id = ?", (_now(), run))
+                connection.execute("UPDATE run SET closed = ? WHERE id = ?", (now(), run))
 
     # Charges
 
@@ -159,15 +136,17 @@ class Ledger(LedgerFile):
 
         The same charge again (same run, number, ρ and event) is a no-op: a resumed run does not pay twice.
         """
-        amount = _check_rho("charge", rho, zero=True)  # a part of a partition may owe nothing more
+        amount = check_rho("charge", rho, zero=True)  # a part of a partition may owe nothing more
         if not 0 <= seq < 2**63:
             raise OptionError(f"event number {seq} is out of range; count from 0")
         text = _to_json(f"event {seq}", event)
         with self.transaction("IMMEDIATE") as connection:
-            row = connection.execute("SELECT rho, closed FROM run WHERE id = ?", (run,)).fetchone()
+            row = connection.execute(
+                "SELECT rho, closed, epsilon, delta FROM run WHERE id = ?", (run,)
+            ).fetchone()
             if row is None:
                 raise BudgetExceeded(f"run {run} has no reservation in {self._name}; open a run first")
-            reserved, closed = row
+            reserved, closed = row[:2]
             if closed:
                 raise BudgetExceeded(
                     f"run {run} was closed at {closed} and has no budget left; open a new run"
@@ -191,10 +170,10 @@ class Ledger(LedgerFile):
             left = Fraction(reserved) - _spent(connection, run)
             if Fraction(amount) > left:
                 raise BudgetExceeded(
-                    f"run {run} has ρ = {_round_down(left)!r} left of {reserved!r}, and event {seq} costs "
-                    f"{amount!r}; plan fewer or cheaper events"
+                    f"run {run} has ρ = {down(left)!r} left of {reserved!r} (ε = {row[2]:g}, δ = {row[3]:g}), and "
+                    f"event {seq} costs {amount!r}; plan fewer or cheaper events"
                 )
-            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (run, seq, amount, text, _now()))
+            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (run, seq, amount, text, now()))
 
     def spent(self, run: str) -> Fraction:
         """The exact sum of the run's events."""
@@ -206,7 +185,7 @@ class Ledger(LedgerFile):
         """What the run may still charge, rounded down so that charging exactly this fits; 0 once closed."""
         with self.transaction("DEFERRED") as connection:
             reserved, closed = self._run(connection, run)
-            return 0.0 if closed else _round_down(Fraction(reserved) - _spent(connection, run))
+            return 0.0 if closed else down(Fraction(reserved) - _spent(connection, run))
 
     def events(self, run: str) -> list[LedgerEvent]:
         """The run's events, by number."""
@@ -220,42 +199,67 @@ class Ledger(LedgerFile):
     def datasets(self) -> list[DatasetStatus]:
         """Every dataset with its runs: one consistent snapshot, by name and then by start."""
         with self.transaction("DEFERRED") as connection:
-            datasets = connection.execute(
-                "SELECT name, rho, epsilon, delta, stated FROM dataset ORDER BY name"
-            ).fetchall()
-            runs = connection.execute(
-                "SELECT dataset, id, rho, epsilon, delta, started, closed, details FROM run ORDER BY rowid"
-            ).fetchall()
-            charges: dict[str, list[float]] = {}
-            for run, rho in connection.execute("SELECT run, rho FROM event"):
-                charges.setdefault(run, []).append(rho)
-        of: dict[str, list[RunStatus]] = {}
-        for dataset, run, rho, epsilon, delta, started, closed, details in runs:
-            mine = charges.get(run, [])
-            of.setdefault(dataset, []).append(
+            names = connection.execute("SELECT name FROM dataset ORDER BY name").fetchall()
+            return [status for (name,) in names if (status := self._dataset(connection, name)) is not None]
+
+    def _dataset(self, connection: sqlite3.Connection, name: str) -> DatasetStatus | None:
+        row = connection.execute(
+            "SELECT rho, epsilon, delta, stated FROM dataset WHERE name = ?", (name,)
+        ).fetchone()
+        if row is None:
+            return None
+        charges: dict[str, list[float]] = {}
+        for run, rho in connection.execute(
+            "SELECT run, event.rho FROM event JOIN run ON run.id = event.run WHERE dataset = ?", (name,)
+        ):
+            charges.setdefault(run, []).append(rho)
+        runs = connection.execute(
+            "SELECT id, rho, epsilon, delta, started, closed, details, "
+            "(SELECT max(number) FROM token WHERE token.run = run.id) FROM run WHERE dataset = ? ORDER BY rowid",
+            (name,),
+        )
+        changes = connection.execute(
+            "SELECT changed, rho_before, epsilon_before, delta_before, rho, epsilon, delta, stated "
+            "FROM budget_change WHERE dataset = ? ORDER BY number",
+            (name,),
+        )
+        (refusals,) = connection.execute(
+            "SELECT count(*) FROM refusal WHERE dataset = ? AND acknowledged IS NULL", (name,)
+        ).fetchone()
+        return DatasetStatus(
+            name=name,
+            rho=row[0],
+            epsilon=row[1],
+            delta=row[2],
+            stated=bool(row[3]),
+            runs=tuple(
                 RunStatus(
                     id=run,
                     state="closed" if closed else "open",
                     reserved=rho,
                     epsilon=epsilon,
                     delta=delta,
-                    spent=_sum(mine),
-                    events=len(mine),
+                    spent=exact_sum(charges.get(run, ())),
+                    events=len(charges.get(run, ())),
                     started=started,
                     details=json.loads(details),
+                    resumed=resumed or 0,
                 )
-            )
-        statuses = []
-        for name, rho, epsilon, delta, stated in datasets:
-            mine_runs = tuple(of.get(name, ()))
-            committed = sum(
-                (Fraction(r.reserved) if r.state == "open" else r.spent for r in mine_runs), start=Fraction(0)
-            )
-            left = _round_down(Fraction(rho) - committed)
-            statuses.append(
-                DatasetStatus(name, rho, epsilon, delta, committed, left, mine_runs, bool(stated))
-            )
-        return statuses
+                for run, rho, epsilon, delta, started, closed, details, resumed in runs
+            ),
+            changes=tuple(
+                BudgetChange(
+                    at,
+                    None if r is None else (r, e, d),
+                    rho=rho,
+                    epsilon=epsilon,
+                    delta=delta,
+                    stated=bool(stated),
+                )
+                for at, r, e, d, rho, epsilon, delta, stated in changes
+            ),
+            refusals=refusals,
+        )
 
     def _run(self, connection: sqlite3.Connection, run: str) -> tuple[float, str | None]:
         """What the run reserved and when it was closed."""
@@ -265,19 +269,9 @@ class Ledger(LedgerFile):
         return row[0], row[1]
 
 
-def _check_rho(what: str, rho: float, *, zero: bool = False) -> float:
-    value = float(rho)
-    # value != rho: a Fraction or large int that a double cannot hold would be recorded as less than it is.
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0)) and value == rho):
-        raise OptionError(f"{what} ρ = {rho!r} must be a finite double greater than 0")
-    return value
-
-
-def _check_guarantee(epsilon: float, delta: float) -> None:
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise OptionError(f"epsilon = {epsilon!r} must be finite and greater than 0")
-    if not 0 <= delta < 1:
-        raise OptionError(f"delta = {delta!r} must be at least 0 and less than 1")
+def new_run() -> str:
+    """An id that no other run has."""
+    return uuid.uuid4().hex
 
 
 def _to_json(what: str, value: Mapping[str, object]) -> str:
@@ -289,48 +283,27 @@ def _to_json(what: str, value: Mapping[str, object]) -> str:
         ) from error
 
 
-def _sum(values: Iterable[float]) -> Fraction:
-    """The exact sum of doubles: their denominators are powers of two, so the largest is a common one."""
-    ratios = [value.as_integer_ratio() for value in values]
-    common = max((denominator for _, denominator in ratios), default=1)
-    return Fraction(sum(numerator * (common // denominator) for numerator, denominator in ratios), common)
-
-
-def _round_down(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
 def _spent(connection: sqlite3.Connection, run: str) -> Fraction:
-    return _sum(rho for (rho,) in connection.execute("SELECT rho FROM event WHERE run = ?", (run,)))
+    return exact_sum(rho for (rho,) in connection.execute("SELECT rho FROM event WHERE run = ?", (run,)))
 
 
-def _committed(connection: sqlite3.Connection, dataset: str) -> Fraction:
-    """Open runs count their whole reservation, closed runs their events."""
-    rows = connection.execute(
-        "SELECT rho FROM run WHERE dataset = ? AND closed IS NULL UNION ALL "
-        "SELECT event.rho FROM event JOIN run ON run.id = event.run WHERE dataset = ? AND closed IS NOT NULL",
-        (dataset, dataset),
+def _change(
+    connection: sqlite3.Connection,
+    dataset: str,
+    before: DatasetStatus | None,
+    budget: tuple[float, float, float],
+    *,
+    stated: bool,
+) -> None:
+    """Set a budget, and write down that it was changed."""
+    old = (None, None, None) if before is None else (before.rho, before.epsilon, before.delta)
+    connection.execute(
+        "INSERT INTO dataset VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET rho = excluded.rho, "
+        "epsilon = excluded.epsilon, delta = excluded.delta, stated = excluded.stated",
+        (dataset, *budget, stated),
     )
-    return _sum(rho for (rho,) in rows)
-
-
-def _check_relation(connection: sqlite3.Connection, dataset: str, details: Mapping[str, object]) -> None:
-    """Costs of one dataset add up only if all are about the same neighbours."""
-    asked = details.get("relation")
-    rows = connection.execute(
-        "SELECT details FROM run WHERE dataset = ? AND (closed IS NULL OR EXISTS "
-        "(SELECT 1 FROM event WHERE event.run = run.id))",
-        (dataset,),
-    )
-    for (text,) in rows:
-        before = json.loads(text).get("relation")
-        if asked and before and before != asked:
-            raise LedgerError(
-                f"dataset '{dataset}' has runs under {before}, and this one asks under {asked}, which do not add up; "
-                f"use {before}, or another dataset name with a budget of its own"
-            )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    if old != budget or (before is not None and before.stated != stated):
+        connection.execute(
+            "INSERT INTO budget_change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (dataset, now(), *old, *budget, stated),
+        )

@@ -13,50 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from openprior.errors import LedgerError
+from openprior.privacy.ledger_tables import APPLICATION, VERSION, pragma, raise_to_version
 
 __all__ = ["LedgerFile"]
-
-_APPLICATION = 0x6F707269  # "opri": tells a ledger from any other SQLite file
-_VERSION = 1
-
-# The triggers guard against mistakes made with other tools; whoever owns the file can drop them.
-_SCHEMA = (
-    """CREATE TABLE dataset (
-        name TEXT PRIMARY KEY NOT NULL,
-        rho REAL NOT NULL CHECK (typeof(rho) = 'real' AND rho > 0 AND rho < 9e999),
-        epsilon REAL NOT NULL,
-        delta REAL NOT NULL,
-        stated INTEGER NOT NULL)""",
-    """CREATE TABLE run (
-        id TEXT PRIMARY KEY NOT NULL,
-        dataset TEXT NOT NULL REFERENCES dataset (name),
-        rho REAL NOT NULL CHECK (typeof(rho) = 'real' AND rho > 0 AND rho < 9e999),
-        epsilon REAL NOT NULL,
-        delta REAL NOT NULL,
-        details TEXT NOT NULL,
-        started TEXT NOT NULL,
-        closed TEXT)""",
-    """CREATE TABLE event (
-        run TEXT NOT NULL REFERENCES run (id),
-        seq INTEGER NOT NULL CHECK (seq >= 0),
-        rho REAL NOT NULL CHECK (typeof(rho) = 'real' AND rho >= 0 AND rho < 9e999),
-        details TEXT NOT NULL,
-        charged TEXT NOT NULL,
-        PRIMARY KEY (run, seq)) WITHOUT ROWID""",
-    "CREATE INDEX run_of_dataset ON run (dataset)",
-    "CREATE TRIGGER event_update BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'events are final'); END",
-    "CREATE TRIGGER event_delete BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'events are final'); END",
-    """CREATE TRIGGER event_insert BEFORE INSERT ON event
-        WHEN (SELECT closed FROM run WHERE id = NEW.run) IS NOT NULL
-        BEGIN SELECT RAISE(ABORT, 'the run is closed'); END""",
-    "CREATE TRIGGER run_delete BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'runs are final'); END",
-    """CREATE TRIGGER run_update BEFORE UPDATE ON run
-        WHEN OLD.closed IS NOT NULL OR NEW.closed IS NULL OR NEW.id <> OLD.id OR NEW.dataset <> OLD.dataset
-            OR NEW.rho <> OLD.rho
-        BEGIN SELECT RAISE(ABORT, 'a run can only be closed, once'); END""",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
-)
 
 
 class LedgerFile:
@@ -83,6 +42,11 @@ class LedgerFile:
     def name(self) -> str:
         """The file's name, for messages."""
         return "the ledger in memory" if self._path is None else self._path.name
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it forgets everything with the process."""
+        return self._path is None
 
     @property
     def exists(self) -> bool:
@@ -128,28 +92,15 @@ class LedgerFile:
             raise LedgerError(
                 f"{self._name} stays in journal mode '{mode}'; close the other programs that use it"
             )
-        if _pragma(connection, "user_version") == 0:
-            self._create(connection)
-        version = _pragma(connection, "user_version")
-        if _pragma(connection, "application_id") != _APPLICATION:
+        if pragma(connection, "user_version") < VERSION:
+            raise_to_version(connection)
+        version = pragma(connection, "user_version")
+        if pragma(connection, "application_id") != APPLICATION:
             raise LedgerError(f"{self._name} is a database but not a ledger; give another path")
-        if version > _VERSION:
+        if version > VERSION:
             raise LedgerError(
-                f"{self._name} has version {version} and this openprior knows {_VERSION}; upgrade openprior"
+                f"{self._name} has version {version} and this openprior knows {VERSION}; upgrade openprior"
             )
-
-    def _create(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Two processes may both have seen a new file; the second finds the work done.
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if _pragma(connection, "user_version") == 0 and tables == 0:
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -209,8 +160,3 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: "is not a ledger (not an SQLite file); give another path",
     sqlite3.SQLITE_CORRUPT: "is damaged; restore a backup (a new ledger would forget what was spent)",
 }
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(value)

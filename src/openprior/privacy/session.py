@@ -1,17 +1,20 @@
 """One session with a private table: from the source to the curator.
 
-Everything that looks at a private table goes through here, a release as well as a small question: the source is opened,
-the unit derived, the schema checked, and the budget reserved (run.py) before a private row is read. What can be refused
-is refused before that.
+Everything that looks at a private table goes through here, a release as well as a small question: the source is
+opened, the unit derived, the schema checked, and the budget reserved (run.py) before a private row is read. What can
+be refused is refused before that. The table is read once before the first charge, so that one that does not fit costs
+no ρ; that it was refused is counted in the ledger before anybody is told (ledger_refusals.py).
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openprior.errors import LedgerError, OptionError, SourceError
 from openprior.privacy.account import Account
@@ -26,7 +29,7 @@ from openprior.privacy.vault import Vault
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
-from openprior.tables.source import open_source
+from openprior.tables.source import Source, open_source
 
 __all__ = ["Purpose", "Session", "open_question", "open_session"]
 
@@ -76,6 +79,7 @@ def open_session(
     resume: bool = False,
     seed: int | None = None,
     show_private: bool = False,
+    acknowledge_refusals: bool = False,
 ) -> Iterator[Session]:
     """Reserve (ε, δ) for the table and open a curator on it; give back what was not spent.
 
@@ -97,20 +101,58 @@ def open_session(
         "options": dict(purpose.options),
         "schema": schema.hash,
         **purpose.more,
-        "relation": str(unit.relation),
+        "unit": {
+            "person": schema.person_id,  # None: every row is one
+            "rows_per_person": unit.rows_per_person,
+            "relation": str(unit.relation),
+        },
         "seed": seed,
     }
     budget = Budget(dataset or source.name, epsilon, delta, rho, details)
-    vault = Vault(encoder, on_rows=on_rows if unit.n_is_public else None)
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    vault = Vault(encoder)
     vault.announce(marginals)
-    with open_run(ledger, budget, out=out if ledger is not None else None, seed=seed, resume=resume) as (
-        account,
-        public_seed,
-    ):
+    with open_run(
+        book,
+        budget,
+        out=out if ledger is not None else None,
+        seed=seed,
+        resume=resume,
+        acknowledge_refusals=acknowledge_refusals,
+    ) as (account, public_seed):
+
+        def check_table(rows: int, marginals: list[Marginal], counts: NDArray[np.int64]) -> None:
+            if on_rows is not None and unit.n_is_public:
+                on_rows(rows)
+            account.confirm_table(lambda: _facts(source, rows, marginals, counts))
+
+        vault.on_first_pass = check_table
+        vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))
+        account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
+
+
+class _Refusal:
+    """Counts that the table was refused: once in a session, however many steps fail by it."""
+
+    def __init__(self, book: Ledger, dataset: str) -> None:
+        self._book, self._dataset, self._counted = book, dataset, False
+
+    def __call__(self) -> None:
+        if not self._counted:
+            self._book.count_refusal(self._dataset)
+            self._counted = True
+
+
+def _facts(
+    source: Source, rows: int, marginals: list[Marginal], counts: NDArray[np.int64]
+) -> Iterator[bytes | memoryview]:
+    """What tells a private table from another: its columns, its number of rows, and all that the first pass counted."""
+    yield json.dumps([list(source.columns), rows, marginals]).encode()
+    yield np.ascontiguousarray(counts).data
 
 
 @contextlib.contextmanager
@@ -126,11 +168,12 @@ def open_question(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     seed: int | None = None,
+    acknowledge_refusals: bool = False,
 ) -> Iterator[Session]:
     """A session for a small question, apart from a release.
 
-    The table is read before anything is charged, so that one that does not fit its schema costs nothing. With a ledger,
-    the dataset must have a budget there: that of a small question must not become the budget of the release to come.
+    With a ledger, the dataset must have a budget there: that of a small question must not become the budget of the
+    release to come.
     """
     source = open_source(private)
     book = _book_with(ledger, dataset or source.name)
@@ -146,8 +189,8 @@ def open_question(
         ledger=book,
         dataset=dataset,
         seed=seed,
+        acknowledge_refusals=acknowledge_refusals,
     ) as session:
-        session.curator.look_ahead()
         yield session
 
 

@@ -25,12 +25,15 @@ Counts = NDArray[np.int64]
 class Vault:
     """The private table as counts."""
 
-    def __init__(self, encoder: Encoder, *, on_rows: Callable[[int], None] | None = None) -> None:
-        """`on_rows` is called with the number of rows after the first pass, and may refuse the table by raising."""
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self.engine: Engine = engine_of(encoder.source)
         """Who counts."""
-        self._on_rows = on_rows
+        self.on_first_pass: Callable[[int, list[Marginal], Counts], None] | None = None
+        """Called after the first pass with the number of rows, the marginals and their counts; may refuse the table by
+        raising."""
+        self.on_refusal: Callable[[], None] | None = None
+        """Told that a pass failed, before anybody learns of it."""
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
@@ -71,9 +74,14 @@ class Vault:
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
-        flat, rows = self.engine.count(self._encoder, cells)
-        if self._rows is None and self._on_rows is not None:
-            self._on_rows(rows)
+        try:
+            flat, rows = self.engine.count(self._encoder, cells)
+            if self._rows is None and self.on_first_pass is not None:
+                self.on_first_pass(rows, todo, flat)
+        except Exception:  # of any kind: that the table cannot be read to its end is a fact about it as well
+            if self.on_refusal is not None:
+                self.on_refusal()
+            raise
         self._counts.update(cells.split(flat))
         self._rows = rows
 

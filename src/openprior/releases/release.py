@@ -23,6 +23,7 @@ from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.answers import labelled
@@ -115,6 +116,7 @@ def release(
     format: str = "parquet",
     resume: bool = False,
     show_private: bool = False,
+    acknowledge_refusals: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
@@ -129,6 +131,7 @@ def release(
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
     show_private      let error messages quote values of the private table
+    acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     if format not in ("parquet", "csv"):
@@ -143,6 +146,8 @@ def release(
         )
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
+    if resume and out is not None and ledger is not None and _is_written(Path(out)):
+        return _finished(Path(out), ledger)
     target = None if out is None else fresh(out)
 
     private, others = open_apart(
@@ -153,7 +158,8 @@ def release(
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-    purpose = Purpose(chosen.name, chosen.options, {"workload": _digest(work)})
+    more = {"workload": _digest(work), "public": None if public_table is None else _content(public_table)}
+    purpose = Purpose(chosen.name, chosen.options, more)
     with open_session(
         private,
         schema,
@@ -169,12 +175,10 @@ def release(
         resume=resume,
         seed=seed,
         show_private=show_private,
+        acknowledge_refusals=acknowledge_refusals,
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        if not session.unit.n_is_public:
-            # Where n is public, a mechanism asks for it first, which reads the table before anything is charged.
-            session.curator.look_ahead()
         model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
@@ -245,6 +249,26 @@ def _check_rows(n: int, delta: float) -> None:
 
 def _digest(work: Workload) -> str:
     return hashlib.sha256(json.dumps([work.marginals, work.weights]).encode()).hexdigest()
+
+
+def _content(public: Table) -> str:
+    """A digest of the public rows as the schema reads them, in their order: the same whatever file they came in."""
+    digest = hashlib.sha256(json.dumps([public.domain.sizes(), public.n]).encode())
+    for column in public.columns:
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()
+
+
+def _is_written(out: Path) -> bool:
+    return out.is_dir() and journal_of(out.absolute()).exists()
+
+
+def _finished(out: Path, ledger: str | Path | Ledger) -> Release:
+    """The release of a run that was stopped between writing its folder and closing; reads no private row."""
+    opened = open_release(out)
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    finish_run(book, out.absolute(), opened.certificate.run)
+    return opened
 
 
 # Through the curator, and after it.

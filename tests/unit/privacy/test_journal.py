@@ -202,8 +202,8 @@ def test_zeros_in_the_middle_are_damage(tmp_path: Path) -> None:
 
 def test_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "run.journal")
-    monkeypatch.setattr(module, "_VERSION", 2)
-    with pytest.raises(JournalError, match="has version 1 and this openprior knows 2"):
+    monkeypatch.setattr(module, "_VERSION", 3)
+    with pytest.raises(JournalError, match="has version 2 and this openprior knows 3"):
         Journal.open(path)
 
 
