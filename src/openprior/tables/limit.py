@@ -225,7 +225,8 @@ class _Integers:
     def _slots(self, keys: npt.NDArray[np.int64], *, take: bool) -> npt.NDArray[Any]:
         """Where the ids are; those that are not there take a free slot, or are given one to look at."""
         mask = len(self._keys) - 1
-        spread = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        # Scrambled, or ids at some equal distances (Fibonacci numbers, after one multiplication) would fall together.
+        spread = _scramble(keys.astype(np.uint64))
         slots = (spread >> np.uint64(64 - self._bits)).astype(np.int64)
         pending = np.arange(len(keys))
         while pending.size:
