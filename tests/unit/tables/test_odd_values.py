@@ -111,6 +111,14 @@ def test_a_type_that_arrow_cannot_take_apart_is_refused_in_our_words() -> None:
         assert caught.value.__context__ is None
 
 
+def test_a_dictionary_that_lacks_values_is_refused() -> None:
+    """As in a damaged Parquet file: Arrow does not look."""
+    short = pa.DictionaryArray.from_arrays(pa.array([0, 5, 0]), pa.array(["a", "b"]), safe=False)
+    for schema in (Schema((WORD.column,)), Schema((Integer(name="q", low=0, high=9),), person_id="x")):
+        with pytest.raises(EncodeError, match="stored in a way that cannot be read"):
+            encode_table(pa.table({"x": short, "q": [1, 1, 1]}), schema, private=True)
+
+
 def test_every_day_there_is_and_no_other() -> None:
     """Against the calendar; and no day makes a cast fail, which would be slow."""
     years = [*range(0, 10_000, 100), *range(4, 10_000, 100), 2023, 2024]
