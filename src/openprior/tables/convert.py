@@ -1,7 +1,7 @@
 """Arrow arrays to plain numbers, whatever their type: the one place where text is parsed.
 
 What a value becomes depends on that value and its type alone, never on the other values of its array: every step here
-either works element by element, or falls back to smaller and smaller pieces until it does (`_cast_each`). The rules:
+either works element by element, or falls back to single values or smaller and smaller pieces. The rules:
 
     text      stripped of blanks; bytes are text in UTF-8, and what is not UTF-8 is the replacement character
     numbers   integers of 64 bits are exact, and so are whole decimals and digits in text that fit; any other number is
@@ -33,9 +33,17 @@ UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 _INTEGER = r"^[+-]?\d{1,18}$"
 _DIGITS = r"^[+-]?\d+$"
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|(?i:inf|infinity))$"
-_NAIVE = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
-_ZONED = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$"
-_TIME = r"^\d{2}:\d{2}(:\d{2}(\.\d+)?)?$"
+# Days and times that there are, and no others: a cast that fails is slow.
+_LEAP = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+_DATE = (
+    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+    rf"|{_LEAP}-02-29)"
+)
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
+_NAIVE = rf"^{_DATE}([ T]{_CLOCK})?$"
+_ZONED = rf"^{_DATE}[ T]{_CLOCK}(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)$"
+_TIME = rf"^{_CLOCK}$"
+_LAST = str(2**63 - 1)
 _MICRO = pa.timestamp("us")
 _FAR = 2**62 // DAY * DAY
 """The last moment, a whole day: 146,000 years away."""
@@ -75,30 +83,45 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def plain(array: Any) -> pa.Array:
-    """One array without wrapping: chunks combined, extension types, run-end encoding and views undone."""
+    """One array without wrapping: chunks combined, extension types and views undone, runs made a dictionary."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
-        array = array.storage
+        is_truth = array.type.extension_name == "arrow.bool8"
+        return plain(array.storage.cast(pa.bool_()) if is_truth else array.storage)
     if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
+        return _runs(array)
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         array = pc.cast(array, pa.binary())
     return array
 
 
+def _runs(array: pa.Array) -> pa.Array:
+    """Runs of equal values as a dictionary: Arrow decodes few types, and a long value would be copied many times."""
+    first, runs = array.find_physical_offset(), array.find_physical_length()
+    ends = array.run_ends.to_numpy()[first : first + runs].astype(np.int64) - array.offset
+    lengths = np.diff(np.minimum(ends, len(array)), prepend=0)
+    places = pa.array(np.repeat(np.arange(runs), lengths), pa.int64())
+    return pa.DictionaryArray.from_arrays(places, array.values[first : first + runs])
+
+
 def members(array: pa.Array) -> Iterator[tuple[npt.NDArray[np.intp], pa.Array]]:
     """The members of a union, a column whose values have several types: which rows each has, and their values."""
-    if array.offset:
-        # Of a slice, pyarrow shows the type codes and offsets of the whole.
-        array = array.take(pa.array(np.arange(len(array))))
-    kinds = array.type_codes.to_numpy()
-    dense = array.type.mode == "dense"
+    # By the buffers: of a slice, pyarrow shows the type codes and offsets of the whole.
+    kinds = _buffer(array, 1, np.int8)
+    places = _buffer(array, 2, np.int32) if array.type.mode == "dense" else np.arange(len(array))
     for i, code in enumerate(array.type.type_codes):
         rows = np.flatnonzero(kinds == code)
         if rows.size:
-            places = array.offsets.to_numpy()[rows] if dense else rows
-            yield rows, plain(array.field(i)).take(pa.array(places))
+            yield rows, plain(array.field(i)).take(pa.array(places[rows]))
+
+
+def _buffer(array: pa.Array, number: int, dtype: npt.DTypeLike, each: int = 1) -> npt.NDArray[Any]:
+    """What one of the array's buffers holds for its rows, `each` numbers per row."""
+    if not len(array):
+        return np.zeros(0, dtype)
+    start = array.offset * each * np.dtype(dtype).itemsize
+    return np.frombuffer(array.buffers()[number], dtype, len(array) * each, start)
 
 
 def nulls(array: pa.Array) -> Mask | None:
@@ -120,15 +143,32 @@ def text(array: pa.Array) -> pa.Array:
     kind = pa.large_string() if large else pa.string()
     if is_text(array.type):
         # By way of bytes: a cast from text to text would take for granted that it is UTF-8.
-        array = pc.cast(array, pa.large_binary() if large else pa.binary())
-    try:
-        spans = pa.types.is_duration(array.type)  # Arrow spells one as a number, without its unit
-        words = pa.nulls(len(array), kind) if spans else _cast_each(array, kind)
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        words = pa.nulls(len(array), kind)
+        words = _decoded(pc.cast(array, pa.large_binary() if large else pa.binary()), kind)
+    else:
+        try:
+            spans = pa.types.is_duration(array.type)  # Arrow spells one as a number, without its unit
+            words = pa.nulls(len(array), kind) if spans else pc.cast(array, kind)
+        except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+            # It fails for a type, never for a value: one without text, or with a zone that nobody knows.
+            words = pa.nulls(len(array), kind)
     if words.null_count > array.null_count:
         words = pc.if_else(array.is_null(), words, pc.fill_null(words, UNREADABLE))
     return pc.ascii_trim_whitespace(words)
+
+
+def _decoded(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Bytes as text, null where they are not UTF-8."""
+    try:
+        return pc.cast(array, kind)
+    except pa.ArrowInvalid:
+        return pa.array([_utf8(value) for value in array.to_pylist()], kind)
+
+
+def _utf8(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def numbers(array: pa.Array) -> Numbers:
@@ -196,12 +236,21 @@ def _parse_numbers(words: pa.Array) -> Numbers:
     reals = _numpy(_cast_each(rest, pa.float64()))
     # Nineteen digits may still be an integer of 64 bits.
     digits = pc.replace_substring_regex(rest, r"^(-?)0+(\d)", r"\1\2")
-    digits = pc.if_else(pc.match_substring_regex(rest, _DIGITS), digits, pa.scalar(None, digits.type))
-    whole = _cast_each(digits, pa.int64())
+    fits = pc.and_(pc.match_substring_regex(rest, _DIGITS), _fits(digits))
+    whole = _cast_each(pc.if_else(fits, digits, pa.scalar(None, digits.type)), pa.int64())
     is_whole = _mask(whole.is_valid())
     values[places[is_whole]] = _numpy(whole.drop_null())
     apart = (places[~is_whole], reals[~is_whole])
     return Numbers(values, null, _unmarked(good), reals=apart if len(apart[0]) else None)
+
+
+def _fits(digits: pa.Array) -> pa.Array:
+    """Which whole numbers, written without zeros in front, 64 bits hold. The first, −2⁶³, is a double as well."""
+    bare = pc.utf8_ltrim(digits, "-")
+    length = pc.binary_length(bare)
+    return pc.or_(
+        pc.less(length, len(_LAST)), pc.and_(pc.equal(length, len(_LAST)), pc.less_equal(bare, _LAST))
+    )
 
 
 def _whole(words: pa.Array) -> npt.NDArray[Any]:
@@ -213,9 +262,7 @@ def _decimals(array: pa.Array) -> Numbers:
     2⁵³ and a power of ten up to 10²² are doubles without loss."""
     kind = array.type
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= 22:
-        halves = np.frombuffer(array.buffers()[1], np.int64)[
-            2 * array.offset : 2 * (array.offset + len(array))
-        ]
+        halves = _buffer(array, 1, np.int64, each=2)
         low, high = halves[::2], halves[1::2]
         null = nulls(array)
         small = (high == low >> 63) & (kind.scale == 0 or (low < 2**53) & (low > -(2**53)))
@@ -248,7 +295,8 @@ def _parse_moments(words: pa.Array, time_of_day: bool) -> Numbers:
 
 
 def _cast_each(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array cast value by value, null where that cannot be: where a cast of many fails, halves are tried."""
+    """The array cast value by value, null where that cannot be: where a cast of many fails, halves are tried. What
+    comes here can be cast as far as we know; this is for the rest, as Arrow's error would quote the value."""
     try:
         return pc.cast(array, kind)
     except pa.ArrowInvalid:

@@ -67,7 +67,16 @@ class Encoder:
         return (*codes, *(above[codes[position]] for position, above in self._above))
 
     def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
-        codes = coder(array)
+        try:
+            codes = coder(array)
+        except (pa.ArrowException, IndexError):  # the latter where a dictionary of a damaged file has too few values
+            codes = None
+        if codes is None:
+            # Outside the handler, because Arrow's words may quote a value.
+            raise EncodeError(
+                f"{self.what}: column '{coder.column.name}' is stored in a way that cannot be read ({array.type}); "
+                "store it as text, numbers or dates"
+            )
         size = coder.column.size
         if codes.size and codes.max() >= size:
             first = int(np.argmax(codes >= size))

@@ -217,7 +217,13 @@ class _Parquet:
         chosen = select(self.columns, columns, self.name)
         texts = [name for name in self._texts if name in chosen]
         try:
-            with pq.ParquetFile(self._path, read_dictionary=texts, pre_buffer=False, memory_map=True) as file:
+            with pq.ParquetFile(
+                self._path,
+                read_dictionary=texts,
+                pre_buffer=False,
+                memory_map=True,
+                coerce_int96_timestamp_unit="us",  # nanoseconds would turn the year 9999 into 1816
+            ) as file:
                 # One row group after another: a whole-file iterator may keep earlier groups buffered.
                 for group in range(file.num_row_groups) if self._groups is None else self._groups:
                     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):

@@ -5,10 +5,11 @@ that write them so ("7", "7.0", "7e+0"); "007" and "+7" are other texts, and oth
 blanks; bytes are their text, 16 bytes of fixed size a UUID, and what is not UTF-8 is spelled in hexadecimal digits.
 Ids are compared exactly: a hash that confused two persons would let one person's rows push out another's.
 
-Refused are rows without an id, because their owner's rows could not be limited, and whole floating-point numbers from
-2⁵³ on: there two ids may have become one, or one person may have another id in a file of integers.
+Refused are rows without an id, because their owner's rows could not be limited, and floating-point numbers from 2⁵³ on
+(2²⁴ of 32 bits, 2¹¹ of 16): there two ids may have become one, or one person may have another id in a file of integers.
 """
 
+import contextlib
 import hashlib
 import re
 from decimal import Decimal
@@ -31,7 +32,6 @@ LONG = 10**18
 _WHOLE = r"^(0|-?[1-9]\d{0,17})$"
 _POINT = r"^(-?(?:0|[1-9]\d*))\.0+$"
 _OTHER_SPELLING = r"^(-0|-?(0|[1-9]\d*)\.\d+|-?\d(\.\d+)?[eE][+-]\d{1,3})$"
-_EXACT = 2.0**53
 
 
 class Owners:
@@ -56,15 +56,24 @@ class Owners:
 
 def owners(ids: Any, person_id: str) -> Owners:
     """Who owns the rows with these ids; `person_id` is the column's name, for what is refused."""
+    # Refused outside the handler, because Arrow's words may quote an id.
+    with contextlib.suppress(pa.ArrowException):
+        return _owners(ids, person_id)
+    raise EncodeError(
+        f"person id '{person_id}' is stored in a way that cannot be read ({ids.type}); store ids as integers or text"
+    )
+
+
+def _owners(ids: Any, person_id: str) -> Owners:
     ids = plain(ids)
     kind = ids.type
     if pa.types.is_union(kind):
-        return _joined([(rows, owners(part, person_id)) for rows, part in members(ids)], len(ids))
+        return _joined([(rows, _owners(part, person_id)) for rows, part in members(ids)], len(ids))
     if ids.null_count or (pa.types.is_null(kind) and len(ids)):
         raise _missing(person_id)
     if pa.types.is_dictionary(kind):
         used, places = np.unique(ids.indices.to_numpy(), return_inverse=True)
-        distinct = owners(plain(ids.dictionary).take(pa.array(used)), person_id)
+        distinct = _owners(plain(ids.dictionary).take(pa.array(used)), person_id)
         return Owners(distinct.integers, distinct.texts, distinct.owner[places])
     if pa.types.is_boolean(kind):
         ids = pc.cast(ids, pa.uint8())
@@ -89,9 +98,10 @@ def _from_floats(values: npt.NDArray[Any], person_id: str) -> Owners:
     distinct, owner = np.unique(values, return_inverse=True)  # -0.0 and 0.0 are one
     if np.isnan(distinct).any():
         raise _missing(person_id)
-    if (np.abs(distinct.astype(np.float64)) >= _EXACT).any():
+    bits = np.finfo(distinct.dtype).nmant + 1
+    if (np.abs(distinct.astype(np.float64)) >= 2.0**bits).any():
         raise EncodeError(
-            f"person id '{person_id}' has floating-point numbers of 2^53 and more, where different ids become one; "
+            f"person id '{person_id}' has floating-point numbers of 2^{bits} and more, where different ids become one; "
             "store ids as integers or text"
         )
     whole = distinct == np.floor(distinct)
@@ -169,7 +179,8 @@ def _sorted(
 def _joined(parts: list[tuple[npt.NDArray[np.intp], Owners]], rows: int) -> Owners:
     """The owners of several members of a union, each person once."""
     texts: dict[str, int] = {}
-    integers, whose = np.unique(np.concatenate([part.integers for _, part in parts]), return_inverse=True)
+    numbers = [np.zeros(0, np.int64), *(part.integers for _, part in parts)]
+    integers, whose = np.unique(np.concatenate(numbers), return_inverse=True)
     for _, part in parts:
         for name in part.texts:
             texts.setdefault(name, len(integers) + len(texts))

@@ -93,35 +93,48 @@ class RowLimit:
     def _find(self, found: Owners) -> npt.NDArray[np.int64]:
         people = self._people.find(found)
         if (people < 0).any():
-            raise SourceError("the table has other rows than when it was first read; keep it still meanwhile")
+            raise _changed()
         return people
 
     def one_pass(self) -> Callable[[pa.RecordBatch, Codes], npt.NDArray[np.bool_] | None]:
-        """A fresh filter for one pass, which says which rows of a batch stay (None: all); threads may share it."""
-        if self._bounds is None:
-            return _all
-        bounds, left, lock = self._bounds[0], self._bounds[1].copy(), threading.Lock()
+        """A fresh filter for one pass, which says which rows of a batch stay (None: all); threads may share it. What
+        stays is counted, because a query that is run anew may give a person other rows than when they were chosen."""
+        left = None if self._bounds is None else self._bounds[1].copy()
+        kept, lock = np.zeros(len(self._held), np.int64), threading.Lock()
 
         def keep(batch: pa.RecordBatch, codes: Codes) -> npt.NDArray[np.bool_] | None:
             found = owners(batch.column(self._person_id), self._person_id)
-            person = self._find(found)[found.owner]
-            crowded = self._crowded[person]
-            if not crowded.any():
-                return None
-            mix, last = mixes(found.hashes()[found.owner], codes), bounds[person]
-            stay: npt.NDArray[np.bool_] = ~crowded | (mix < last)
-            equal = np.flatnonzero(crowded & (mix == last))
+            people = self._find(found)
+            stay = None if left is None else self._chosen(found, people[found.owner], codes, left, lock)
+            mine = found.owner if stay is None else found.owner[stay]
             with lock:
-                rank = _ranks(person[equal])
-                stay[equal] = rank < left[person[equal]]
-                np.subtract.at(left, person[equal[stay[equal]]], 1)
+                kept[people] += np.bincount(mine, minlength=len(found))
+                is_more = (kept[people] > self._rows).any()
+            if is_more:
+                raise _changed()
             return stay
 
         return keep
 
+    def _chosen(
+        self, found: Owners, person: npt.NDArray[Any], codes: Codes, left: npt.NDArray[Any], lock: Any
+    ) -> npt.NDArray[np.bool_] | None:
+        """Which rows of a batch stay; `left` is how many more with the largest mix."""
+        crowded = self._crowded[person]
+        if self._bounds is None or not crowded.any():
+            return None
+        mix, last = mixes(found.hashes()[found.owner], codes), self._bounds[0][person]
+        stay: npt.NDArray[np.bool_] = ~crowded | (mix < last)
+        equal = np.flatnonzero(crowded & (mix == last))
+        with lock:
+            rank = _ranks(person[equal])
+            stay[equal] = rank < left[person[equal]]
+            np.subtract.at(left, person[equal[stay[equal]]], 1)
+        return stay
 
-def _all(batch: pa.RecordBatch, codes: Codes) -> None:
-    return None
+
+def _changed() -> SourceError:
+    return SourceError("the table has other rows than when it was first read; keep it still meanwhile")
 
 
 def _ranks(groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -225,7 +238,8 @@ class _Integers:
     def _slots(self, keys: npt.NDArray[np.int64], *, take: bool) -> npt.NDArray[Any]:
         """Where the ids are; those that are not there take a free slot, or are given one to look at."""
         mask = len(self._keys) - 1
-        spread = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        # Scrambled, or ids at some equal distances (Fibonacci numbers, after one multiplication) would fall together.
+        spread = _scramble(keys.astype(np.uint64))
         slots = (spread >> np.uint64(64 - self._bits)).astype(np.int64)
         pending = np.arange(len(keys))
         while pending.size:

@@ -73,9 +73,12 @@ class Coder:
         return self._values(array)
 
     def _dictionary(self, array: pa.Array) -> Codes:
-        distinct = plain(array.dictionary)
+        distinct, indices = plain(array.dictionary), array.indices
+        if len(distinct) > len(array):
+            # A batch of a long column: to look up all of its values in every batch would be slow.
+            used = indices.drop_null().unique()
+            distinct, indices = distinct.take(used), pc.index_in(indices, used)
         codes = self._values(distinct) if is_text(distinct.type) else self(distinct)
-        indices = array.indices
         if indices.null_count:
             codes = np.append(codes, codes.dtype.type(self._null))
             indices = pc.fill_null(indices.cast(pa.int64()), len(codes) - 1)
@@ -108,7 +111,11 @@ class Coder:
         return codes
 
     def _words(self, words: pa.Array) -> Codes:
-        places = pc.index_in(pc.utf8_lower(words) if self._any_case else words, self._labels.cast(words.type))
+        labels = self._labels.cast(words.type)
+        places = pc.index_in(words, labels)
+        if self._any_case:
+            # Both by Arrow's rule: Python's makes the last letter of a Greek word another one.
+            places = pc.coalesce(places, pc.index_in(pc.utf8_lower(words), pc.utf8_lower(labels)))
         codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
         if self._any_case and len(self._keys) and places.null_count:
             parsed = self._numbers(numbers(words))  # "1" and "0" for true and false
@@ -196,7 +203,7 @@ class Coder:
     def _prepare_labels(self, column: Labelled) -> None:
         self._any_case = isinstance(column, Boolean)
         labels = column.value_labels
-        self._labels = pa.array([v.lower() for v in labels] if self._any_case else labels, pa.string())
+        self._labels = pa.array(labels, pa.string())
         place: dict[Label, int] = {}
         for code, value in enumerate(column.values):
             if isinstance(value, str):

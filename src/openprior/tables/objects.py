@@ -22,6 +22,9 @@ __all__ = ["object_array"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_COARSE = ("Y", "M", "W", "D", "h", "m", "s", "ms")
+_FAR_YEARS = 200_000
+"""Further from 1970 than the last moment (convert.py), and near enough for 64 bits of microseconds."""
 
 
 def object_array(values: Sequence[Any]) -> pa.Array:
@@ -38,7 +41,10 @@ def object_array(values: Sequence[Any]) -> pa.Array:
         kind = type(value)
         if kind not in readers:
             readers[kind] = _reader(kind)
-        arrow, read = readers[kind](value)
+        try:
+            arrow, read = readers[kind](value)
+        except Exception:  # noqa: BLE001  (a subclass may raise anything, and must not stop the others)
+            arrow, read = pa.string(), UNREADABLE
         if arrow not in kinds:
             kinds[arrow] = len(held)
             held.append([])
@@ -108,17 +114,26 @@ def _decimal(value: decimal.Decimal) -> tuple[pa.DataType, Any]:
 
 
 def _moment(value: datetime.datetime) -> tuple[pa.DataType, Any]:
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime(warn=False)
     zone = None if value.utcoffset() is None else "UTC"
-    naive = value.replace(tzinfo=None) - (value.utcoffset() or datetime.timedelta())
-    return pa.timestamp("us", zone), (naive - _EPOCH) // _MICROSECOND
+    if hasattr(value, "to_datetime64"):
+        # Of pandas, whose years are more than Python's.
+        return pa.timestamp("us", zone), _numpy_moment(value.to_datetime64())[1]
+    span = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or datetime.timedelta())
+    return pa.timestamp("us", zone), span // _MICROSECOND
 
 
 def _numpy_moment(value: np.datetime64) -> tuple[pa.DataType, Any]:
     if np.isnat(value):
         return pa.null(), None
+    if np.datetime_data(value.dtype)[0] in _COARSE:
+        year = int(value.astype("datetime64[Y]").astype(np.int64))
+        if abs(year) > _FAR_YEARS:
+            return pa.timestamp("us"), INT64[-1] if year > 0 else INT64[0]
     return pa.timestamp("us"), int(value.astype("datetime64[us]").astype(np.int64))
+
+
+def _span(value: np.timedelta64) -> tuple[pa.DataType, Any]:
+    return (pa.null(), None) if np.isnat(value) else _spelled(value)
 
 
 def _time(value: datetime.time) -> tuple[pa.DataType, Any]:
@@ -129,16 +144,14 @@ def _time(value: datetime.time) -> tuple[pa.DataType, Any]:
 
 
 def _spelled(value: Any) -> tuple[pa.DataType, Any]:
-    try:
-        return _text(str(value))
-    except Exception:  # noqa: BLE001  (an object that has no text must not stop the others)
-        return pa.string(), UNREADABLE
+    return _text(str(value))
 
 
 _READERS: tuple[tuple[tuple[type, ...], Callable[[Any], tuple[pa.DataType, Any]]], ...] = (
     ((str,), _text),
     ((bytes, bytearray, memoryview), lambda value: (pa.binary(), bytes(value))),
     ((bool, np.bool_), lambda value: (pa.bool_(), bool(value))),
+    ((np.timedelta64,), _span),
     ((int, np.integer), _whole),
     ((float, np.floating), _real),
     ((decimal.Decimal,), _decimal),
@@ -147,4 +160,4 @@ _READERS: tuple[tuple[tuple[type, ...], Callable[[Any], tuple[pa.DataType, Any]]
     ((datetime.time,), _time),
     ((np.datetime64,), _numpy_moment),
 )
-"""In this order: True is an int, and a datetime a date."""
+"""In this order: True is an int, a span of NumPy too, and a datetime a date."""

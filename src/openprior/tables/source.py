@@ -5,10 +5,9 @@ protocol, and paths. It knows the columns without reading a row, and reads each 
 time. Nothing it raises quotes a row: the table may be private.
 """
 
+import contextlib
 import importlib
-import operator
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from openprior.errors import SourceError
+from openprior.errors import OpenPriorError, SourceError
 from openprior.tables.objects import object_array
 
 __all__ = ["BATCH_ROWS", "Source", "open_source"]
@@ -83,7 +82,8 @@ def open_source(data: object) -> Source:
     if library == "duckdb" and hasattr(data, "to_arrow_reader"):
         return _Passes(list(frame.columns), _duckdb_pass(frame))
     if hasattr(data, "__arrow_c_stream__"):
-        return _Once(pa.RecordBatchReader.from_stream(data))
+        with contextlib.suppress(pa.ArrowException):  # a stream of values, and not of rows
+            return _Once(pa.RecordBatchReader.from_stream(data))
     raise SourceError(
         f"cannot read rows from a {type(data).__name__}; "
         "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV or Parquet file or folder"
@@ -118,10 +118,13 @@ class _Passes:
         return self._read(select(self.columns, columns, self.name))
 
     def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        # What other libraries say of a bad value may quote it, so their words go no further, nor as a cause.
+        # What others say of a bad value may quote it (a library, or a function that a lazy frame calls), so their words
+        # go no further, nor as a cause.
         try:
             yield from self._pass(columns)
-        except _library_errors() as error:
+        except OpenPriorError:
+            raise
+        except Exception as error:  # noqa: BLE001
             kind = type(error).__name__
         else:
             return
@@ -146,20 +149,11 @@ class _Once:
         if self._kept is None:
             try:
                 self._kept = _memory(self._reader.read_all())
-            except (pa.ArrowException, OSError):
+            except Exception:  # noqa: BLE001  (whoever makes the stream may raise anything, and quote a row)
                 raise SourceError(
                     "the stream of rows broke; it may have been read before, so open it again"
                 ) from None
         return self._kept.batches(columns)
-
-
-def _library_errors() -> tuple[type[BaseException], ...]:
-    """The errors of Arrow and of the table libraries that are in use."""
-    known: list[type[BaseException]] = [pa.ArrowException]
-    for module, path in (("duckdb", "Error"), ("polars", "exceptions.PolarsError")):
-        if module in sys.modules:
-            known.append(operator.attrgetter(path)(sys.modules[module]))
-    return tuple(known)
 
 
 def _empty_pass(columns: list[str]) -> Iterable[pa.RecordBatch]:
@@ -195,9 +189,18 @@ def _polars_pass(frame: Any) -> Pass:
         if hasattr(chosen, "collect"):
             chosen = chosen.collect()
         for part in chosen.iter_slices(BATCH_ROWS):
-            yield from part.to_arrow().to_batches()
+            arrays = [_polars_array(part.get_column(c)) for c in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     return one_pass
+
+
+def _polars_array(series: Any) -> pa.Array:
+    """A Polars column as Arrow. Of objects Polars would give the addresses; of wider integers Arrow has no type."""
+    if str(series.dtype) in ("Object", "Int128", "UInt128"):
+        return object_array(series.to_list())
+    array = series.to_arrow()
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _duckdb_pass(relation: Any) -> Pass:
@@ -211,8 +214,10 @@ def _duckdb_pass(relation: Any) -> Pass:
 
 def _with_index(frame: Any) -> Any:
     """An index that has a name is a column like any other."""
-    names = [n for n in frame.index.names if n is not None]
-    return frame.reset_index(level=names) if names and not set(names) & set(frame.columns) else frame
+    levels = {i: name for i, name in enumerate(frame.index.names) if name is not None}
+    if not levels or set(levels.values()) & set(frame.columns):
+        return frame
+    return frame.reset_index(level=list(levels), allow_duplicates=True)  # which are refused with all others
 
 
 def _pandas_pass(frame: Any) -> Pass:
@@ -243,6 +248,8 @@ def _pandas_array(series: Any) -> pa.Array:
 
 
 def _categories(series: Any) -> pa.Array:
+    if len(series.cat.categories) > len(series):
+        series = series.cat.remove_unused_categories()  # a batch of a long column
     distinct = _pandas_array(series.cat.categories.to_series())
     if pa.types.is_union(distinct.type):
         return object_array(series.to_numpy(object).tolist())

@@ -163,19 +163,32 @@ def test_equal_rows_of_a_person_count_up_to_the_limit_in_threads() -> None:
         assert n == 20 and counts.tolist() == [0, 20, *[0] * 8]
 
 
-def test_a_table_that_changes_between_passes_is_refused() -> None:
+@pytest.mark.parametrize(
+    "passes",
+    [
+        [[1, 1, 1], [2, 2, 2]],
+        [[1, 2, 3], [1, 1, 2]],
+        [[1, 1, 2], [1, 1, 2], [1, 2, 2]],
+        [[1, 1, 2], [1, 2, 3]],
+    ],
+    ids=["other persons", "more rows of one", "more rows of another", "one person more"],
+)
+def test_a_table_that_changes_between_passes_is_refused(passes: list[list[int]]) -> None:
+    """A query with a random sample, say, that gives other rows whenever it is run."""
+
     class Restless:
         name, columns, is_text = "table", ("a", "pid"), False
 
         def __init__(self) -> None:
-            self.passes = 0
+            self.passes = iter(passes)
 
         def batches(self, columns: object = None) -> object:
-            self.passes += 1
-            yield pa.record_batch({"a": [1, 1, 1], "pid": [self.passes] * 3}).select(list(columns))  # type: ignore[call-overload]
+            ids = next(self.passes)
+            yield pa.record_batch({"a": [1] * len(ids), "pid": ids}).select(list(columns))  # type: ignore[call-overload]
 
     with pytest.raises(SourceError, match="other rows than when it was first read"):
         list(Encoder(_schema(1), Restless(), private=True).batches())
+
 
 
 def test_brute_force() -> None:
