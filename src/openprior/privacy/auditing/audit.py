@@ -1,0 +1,272 @@
+"""`audit`: run a mechanism, write down its outcomes, replay them on neighbours, and see that it keeps its promise.
+
+For both relations, Δ = 1, 2, 3 rows per person, with and without a public table and, where the mechanism has it, with
+δ = 0: a run is recorded, half of the time with outcomes drawn far off the truth, and replayed on neighbours. Then
+
+- the *path* must be the same: events, parameters, words, model. Who looks at the data past the outcomes goes astray;
+- no statistic may *move* further than it declares, no level further than its selection was told;
+- the *cost* of the path, from actual moves and actual noise, may not pass what was charged, nor charges the budget;
+- the *noise* must be asked for at the scale that the event states, inside an event, after its charge.
+
+One direction only is proved by it: a fault is a fault, and no fault on these tables is no proof for all tables. The proofs
+stand beside the primitives. It needs only what a mechanism is (`Mechanical`), not which there are, so it is in this room.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from openprior.errors import OptionError
+from openprior.privacy.auditing.movement import compare, own_faults
+from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, small_schema
+from openprior.privacy.auditing.path import Mechanical, Path, Setting, differences, walk
+from openprior.privacy.auditing.samplers import LARGEST, noise_ratio
+from openprior.privacy.unit import Relation, Unit
+from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.schema.base import Schema
+from openprior.tables.encode import encode_table
+from openprior.tables.table import Table
+
+__all__ = ["Audit", "AuditRow", "audit"]
+
+_DELTA = 1e-6
+_EPSILONS = (1.0, 6.0)
+"""Little budget and much: mechanisms take other ways."""
+_PEOPLE = (12, 5)
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One setting of a mechanism, and what came of it."""
+
+    mechanism: str
+    promise: str
+    """"ρ" (accounted in zCDP) or "pure ε" (δ = 0)."""
+    relation: str
+    rows_per_person: int
+    runs: int
+    """How often the mechanism ran: recorded runs and replays."""
+    events: int
+    """How many events were recorded."""
+    movement: float
+    """The largest movement between neighbours, over the declared sensitivity; 1 is what is allowed, and reached."""
+    cost: float
+    """The largest cost of a move, over what was charged for it."""
+    faults: tuple[str, ...]
+    """What is wrong, if anything is."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    @property
+    def verdict(self) -> str:
+        """In a word, or the first fault."""
+        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        return "ok" if self.ok else f"VIOLATION: {self.faults[0]}{more}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found; `ok` if no promise was broken."""
+
+    rows: tuple[AuditRow, ...]
+    noise: float
+    """The standard deviation that samplers were asked for, over the one observed: 1 up to chance."""
+    caveat: str = ""
+
+    headings = ("mechanism", "promise", "relation", "Δ", "runs", "events", "movement", "cost", "verdict")
+
+    @property
+    def ok(self) -> bool:
+        """Whether no promise was broken."""
+        return self.noise <= LARGEST and all(row.ok for row in self.rows)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong, in words."""
+        small = [f"noise: samplers draw {1 / self.noise:.3g} times the noise that they are asked for"]
+        found = [
+            f"{r.mechanism}, {r.promise}, {r.relation}, Δ = {r.rows_per_person}: {fault}"
+            for r in self.rows
+            for fault in r.faults
+        ]
+        return tuple((small if self.noise > LARGEST else []) + found)
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence."""
+        events = sum(r.events for r in self.rows)
+        if self.ok:
+            return f"no promise was broken: {sum(r.runs for r in self.rows):,} runs, {events:,} events"
+        return f"NOT PRIVATE as promised: {len(self.faults)} violations"
+
+    def table(self) -> list[tuple[str, ...]]:
+        """The rows in words, under `headings`."""
+        return [
+            (
+                *(r.mechanism, r.promise, r.relation, str(r.rows_per_person), str(r.runs), str(r.events)),
+                *(f"{r.movement:.3f}", f"{r.cost:.3f}", r.verdict),
+            )
+            for r in self.rows
+        ]
+
+    def as_dict(self) -> dict[str, object]:
+        """As JSON."""
+        rows = [{**vars(r), "faults": list(r.faults), "ok": r.ok} for r in self.rows]
+        return {"ok": self.ok, "noise": self.noise, "rows": rows, "faults": list(self.faults)}
+
+    def __str__(self) -> str:
+        lines = [self.headings, *self.table()]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.headings))]
+        shown = ["  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([*shown, f"noise asked for over noise observed: {self.noise:.3f}", self.verdict])
+
+    def __add__(self, other: "Audit") -> "Audit":
+        return Audit(self.rows + other.rows, max(self.noise, other.noise), self.caveat or other.caveat)
+
+
+def audit(
+    mechanism: Mechanical,
+    *,
+    table: Any = None,
+    public: Any = None,
+    schema: Schema | None = None,
+    workload: WorkloadPlan | Workload | None = None,
+    relation: str | None = None,
+    runs: int = 4,
+    neighbours: int = 3,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Audit:
+    """Check that a mechanism keeps its promise, on made-up tables and their neighbours.
+
+    mechanism    an instance, such as `Aim(rounds=5)`, or one of your own
+    table        rows to audit on instead of made-up ones; the figures are NOT PRIVATE, so take no secret table
+    public       a public table beside it
+    schema       of that table; drafted from the public table if not given
+    workload     what to ask for; all 2-way marginals if not given
+    relation     "replace-one" or "add-remove"; both if not given
+    runs         recorded runs per setting; the first four differ in kind
+    neighbours   replays of each
+    seed         of tables, outcomes and public randomness
+    """
+    if isinstance(mechanism, type) or not callable(getattr(mechanism, "run", None)):
+        raise OptionError(f"mechanism {mechanism!r} is not one; give an instance such as openprior.Aim()")
+    if runs < 1 or neighbours < 1:
+        raise OptionError(f"runs ({runs}) and neighbours ({neighbours}) must be at least 1")
+    relations = list(Relation) if relation is None else [Unit(Relation(relation)).relation]
+    own = None if table is None else _own_tables(table, public, schema)
+    deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
+    cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
+    rows = []
+    for done, (each, pure, which, delta) in enumerate(cases):
+        if progress is not None:
+            progress(done, len(cases), f"{mechanism.name}, {which}, Δ = {delta}")
+        case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
+        rows.append(case.row(own))
+    caveat = "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
+    return Audit(tuple(rows), noise_ratio(seed), caveat)
+
+
+def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:
+    """The mechanism under zCDP, and with δ = 0 if it can."""
+    yield mechanism, False
+    if mechanism.is_pure:
+        yield mechanism, True
+    elif getattr(mechanism, "pure_options", None) is not None:
+        pure = replace(mechanism, **(mechanism.pure_options or {}))  # type: ignore[type-var]
+        if pure.is_pure:
+            yield pure, True
+
+
+def _own_tables(table: Any, public: Any, schema: Schema | None) -> tuple[Schema, pa.Table, Table | None]:
+    if schema is None:
+        if public is None:
+            raise OptionError("there is no schema, and no public table to draft one from; give one of them")
+        schema = Schema.draft(public)
+    rows = raw(table, schema)
+    if rows.num_rows < 2:
+        raise OptionError("the table has fewer than two rows; give more, or none for made-up ones")
+    return schema, rows, None if public is None else encode_table(public, schema)
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """One row of the table: a mechanism under one promise, one relation, one Δ."""
+
+    mechanism: Mechanical
+    pure: bool
+    relation: Relation
+    delta: int
+    workload: WorkloadPlan | Workload | None
+    runs: int
+    neighbours: int
+    seed: int
+
+    def row(self, own: tuple[Schema, pa.Table, Table | None] | None) -> AuditRow:
+        """Record, replay, compare."""
+        faults: dict[str, None] = {}
+        events = walks = 0
+        movement = cost = 0.0
+        finished = False
+        for run in range(self.runs):
+            rng = np.random.default_rng([self.seed, self.delta, self.relation is Relation.ADD_REMOVE, run])
+            schema, table, public = self._tables(run, rng) if own is None else own
+            setting = self._setting(run, schema, public)
+            if self.relation is Relation.ADD_REMOVE:
+                near = list(neighbours(table, schema, self.relation, rng, self.neighbours))
+                if run % 2:  # recorded without the person, replayed with: the other direction
+                    table, near[0] = near[0], table
+            else:
+                near = list(neighbours(table, schema, self.relation, rng, self.neighbours))
+            recorded = walk(setting, table)
+            walks, events = walks + 1, events + len(recorded.looks)
+            finished = finished or not recorded.failure
+            faults.update(dict.fromkeys(own_faults(recorded.looks, recorded.witness)))
+            for other in near if run % 2 == 0 or self.relation is Relation.REPLACE_ONE else near[:1]:
+                replayed = walk(setting, other, recorded.script)
+                moved = compare(recorded.looks, replayed.looks, setting.unit, pure=self.pure)
+                movement, cost = max(movement, moved.movement), max(cost, moved.cost)
+                found = [*differences(recorded, replayed), *moved.faults]
+                found += own_faults(replayed.looks, replayed.witness) if not replayed.diverged else []
+                faults.update(dict.fromkeys(found))
+                walks += 1
+        if not finished:
+            faults[f"no run came to its end: {recorded.failure}"] = None
+        return AuditRow(
+            self.mechanism.name,
+            "pure ε" if self.pure else "ρ",
+            str(self.relation),
+            self.delta,
+            walks,
+            events,
+            movement,
+            cost,
+            tuple(faults),
+        )
+
+    def _tables(self, run: int, rng: np.random.Generator) -> tuple[Schema, pa.Table, Table]:
+        """Made-up ones: with a person id where there are several rows per person, and every other time."""
+        schema = small_schema(self.delta, persons=self.delta > 1 or run % 2 == 1)
+        table = made_up(schema, rng, others=_PEOPLE[run % 2], spread=run % 4 < 3)
+        public = made_up(replace(schema, person_id=None, max_rows_per_person=1), rng, others=30, spread=True)
+        return schema, table, encode_table(public, schema)
+
+    def _setting(self, run: int, schema: Schema, public: Table | None) -> Setting:
+        given = public if self.mechanism.public_table == "needed" or run % 2 == 0 else None
+        return Setting(
+            mechanism=self.mechanism,
+            schema=schema,
+            unit=Unit.of(schema, self.relation),
+            workload=workload_on(self.workload, schema.domain, default=all_marginals(2)),
+            public=given,
+            epsilon=_EPSILONS[run // 2 % 2],
+            delta=0.0 if self.pure else _DELTA,
+            seed=self.seed + run,
+            far=run % 4 in (1, 2),
+        )
