@@ -4,6 +4,7 @@ main.py            the program: families of commands, errors as one line
 releasing.py       release, check, mechanisms
 guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate
+auditing.py        audit
 ledgers.py         ledger show, budget, close
 schemas.py         schema draft
 demo.py            demo

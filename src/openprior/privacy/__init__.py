@@ -20,4 +20,5 @@ journal.py            every outcome of a run, on disk before anything is built o
 run.py                a reserved budget, and what becomes of it when a run ends or breaks
 session.py            the one way in: from a source to a curator
 fake.py               a curator without noise, for tests: NOT PRIVATE
+auditing/             does a mechanism keep its promise? Its outcomes, replayed on neighbours
 """

@@ -8,12 +8,13 @@ For both relations, Δ = 1, 2, 3 rows per person, with and without a public tabl
 - the *cost* of the path, from actual moves and actual noise, may not pass what was charged, nor charges the budget;
 - the *noise* must be asked for at the scale that the event states, inside an event, after its charge.
 
-One direction only is proved by it: a fault is a fault, and no fault on these tables is no proof for all tables. The proofs
-stand beside the primitives. It needs only what a mechanism is (`Mechanical`), not which there are, so it is in this room.
+One direction only is proved by it: a fault is a fault, and no fault on these tables is no proof for all tables. The
+proofs stand beside the primitives. It needs only what a mechanism is (`Mechanical`), not which there are, so it is in
+this room.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow as pa
 from openprior.errors import OptionError
 from openprior.privacy.auditing.movement import compare, own_faults
 from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, small_schema
-from openprior.privacy.auditing.path import Mechanical, Path, Setting, differences, walk
+from openprior.privacy.auditing.path import Mechanical, Setting, differences, walk
 from openprior.privacy.auditing.samplers import LARGEST, noise_ratio
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
@@ -43,8 +44,8 @@ class AuditRow:
     """One setting of a mechanism, and what came of it."""
 
     mechanism: str
-    promise: str
-    """"ρ" (accounted in zCDP) or "pure ε" (δ = 0)."""
+    delta: str
+    """"0" (pure ε-DP) or "> 0" (accounted in ρ)."""
     relation: str
     rows_per_person: int
     runs: int
@@ -79,7 +80,7 @@ class Audit:
     """The standard deviation that samplers were asked for, over the one observed: 1 up to chance."""
     caveat: str = ""
 
-    headings = ("mechanism", "promise", "relation", "Δ", "runs", "events", "movement", "cost", "verdict")
+    headings = ("mechanism", "δ", "relation", "Δ", "runs", "events", "moved", "cost", "verdict")
 
     @property
     def ok(self) -> bool:
@@ -91,7 +92,7 @@ class Audit:
         """Everything that is wrong, in words."""
         small = [f"noise: samplers draw {1 / self.noise:.3g} times the noise that they are asked for"]
         found = [
-            f"{r.mechanism}, {r.promise}, {r.relation}, Δ = {r.rows_per_person}: {fault}"
+            f"{r.mechanism}, δ {r.delta}, {r.relation}, Δ = {r.rows_per_person}: {fault}"
             for r in self.rows
             for fault in r.faults
         ]
@@ -109,7 +110,7 @@ class Audit:
         """The rows in words, under `headings`."""
         return [
             (
-                *(r.mechanism, r.promise, r.relation, str(r.rows_per_person), str(r.runs), str(r.events)),
+                *(r.mechanism, r.delta, r.relation, str(r.rows_per_person), str(r.runs), str(r.events)),
                 *(f"{r.movement:.3f}", f"{r.cost:.3f}", r.verdict),
             )
             for r in self.rows
@@ -138,7 +139,7 @@ def audit(
     schema: Schema | None = None,
     workload: WorkloadPlan | Workload | None = None,
     relation: str | None = None,
-    runs: int = 4,
+    runs: int = 2,
     neighbours: int = 3,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
@@ -151,7 +152,7 @@ def audit(
     schema       of that table; drafted from the public table if not given
     workload     what to ask for; all 2-way marginals if not given
     relation     "replace-one" or "add-remove"; both if not given
-    runs         recorded runs per setting; the first four differ in kind
+    runs         recorded runs per setting, each of another kind
     neighbours   replays of each
     seed         of tables, outcomes and public randomness
     """
@@ -169,7 +170,9 @@ def audit(
             progress(done, len(cases), f"{mechanism.name}, {which}, Δ = {delta}")
         case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
         rows.append(case.row(own))
-    caveat = "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
+    caveat = (
+        "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
+    )
     return Audit(tuple(rows), noise_ratio(seed), caveat)
 
 
@@ -182,6 +185,16 @@ def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:
         pure = replace(mechanism, **(mechanism.pure_options or {}))  # type: ignore[type-var]
         if pure.is_pure:
             yield pure, True
+
+
+def _label(mechanism: Mechanical) -> str:
+    """Its name, and the options that are not as usual."""
+    words = [mechanism.name]
+    for option in fields(mechanism) if is_dataclass(mechanism) else ():
+        value = getattr(mechanism, option.name)
+        if value != option.default:
+            words.append(f"{option.name}={getattr(value, 'name', value)}")
+    return " ".join(words)
 
 
 def _own_tables(table: Any, public: Any, schema: Schema | None) -> tuple[Schema, pa.Table, Table | None]:
@@ -215,20 +228,20 @@ class _Case:
         movement = cost = 0.0
         finished = False
         for run in range(self.runs):
-            rng = np.random.default_rng([self.seed, self.delta, self.relation is Relation.ADD_REMOVE, run])
-            schema, table, public = self._tables(run, rng) if own is None else own
-            setting = self._setting(run, schema, public)
-            if self.relation is Relation.ADD_REMOVE:
-                near = list(neighbours(table, schema, self.relation, rng, self.neighbours))
-                if run % 2:  # recorded without the person, replayed with: the other direction
-                    table, near[0] = near[0], table
-            else:
-                near = list(neighbours(table, schema, self.relation, rng, self.neighbours))
+            # Other rows of the table begin with other kinds of runs, so that few runs see them all.
+            removing = self.relation is Relation.ADD_REMOVE
+            kind = run + self.delta - 1 + 3 * removing
+            rng = np.random.default_rng([self.seed, self.delta, removing, run])
+            schema, table, public = self._tables(kind, rng) if own is None else own
+            setting = self._setting(kind, schema, public)
+            near = list(neighbours(table, schema, self.relation, rng, self.neighbours))
+            if removing and kind % 2:  # recorded without the person, replayed with: the other direction
+                table, near = near[0], [table]
             recorded = walk(setting, table)
             walks, events = walks + 1, events + len(recorded.looks)
             finished = finished or not recorded.failure
             faults.update(dict.fromkeys(own_faults(recorded.looks, recorded.witness)))
-            for other in near if run % 2 == 0 or self.relation is Relation.REPLACE_ONE else near[:1]:
+            for other in near:
                 replayed = walk(setting, other, recorded.script)
                 moved = compare(recorded.looks, replayed.looks, setting.unit, pure=self.pure)
                 movement, cost = max(movement, moved.movement), max(cost, moved.cost)
@@ -239,8 +252,8 @@ class _Case:
         if not finished:
             faults[f"no run came to its end: {recorded.failure}"] = None
         return AuditRow(
-            self.mechanism.name,
-            "pure ε" if self.pure else "ρ",
+            _label(self.mechanism),
+            "0" if self.pure else "> 0",
             str(self.relation),
             self.delta,
             walks,
@@ -250,23 +263,23 @@ class _Case:
             tuple(faults),
         )
 
-    def _tables(self, run: int, rng: np.random.Generator) -> tuple[Schema, pa.Table, Table]:
+    def _tables(self, kind: int, rng: np.random.Generator) -> tuple[Schema, pa.Table, Table]:
         """Made-up ones: with a person id where there are several rows per person, and every other time."""
-        schema = small_schema(self.delta, persons=self.delta > 1 or run % 2 == 1)
-        table = made_up(schema, rng, others=_PEOPLE[run % 2], spread=run % 4 < 3)
+        schema = small_schema(self.delta, persons=self.delta > 1 or kind % 2 == 1)
+        table = made_up(schema, rng, others=_PEOPLE[kind % 2], spread=kind % 4 < 3)
         public = made_up(replace(schema, person_id=None, max_rows_per_person=1), rng, others=30, spread=True)
         return schema, table, encode_table(public, schema)
 
-    def _setting(self, run: int, schema: Schema, public: Table | None) -> Setting:
-        given = public if self.mechanism.public_table == "needed" or run % 2 == 0 else None
+    def _setting(self, kind: int, schema: Schema, public: Table | None) -> Setting:
+        given = public if self.mechanism.public_table == "needed" or kind % 2 == 0 else None
         return Setting(
             mechanism=self.mechanism,
             schema=schema,
             unit=Unit.of(schema, self.relation),
             workload=workload_on(self.workload, schema.domain, default=all_marginals(2)),
             public=given,
-            epsilon=_EPSILONS[run // 2 % 2],
+            epsilon=_EPSILONS[kind // 2 % 2],
             delta=0.0 if self.pure else _DELTA,
-            seed=self.seed + run,
-            far=run % 4 in (1, 2),
+            seed=self.seed + kind,
+            far=kind % 4 in (1, 2),
         )

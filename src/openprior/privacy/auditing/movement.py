@@ -1,13 +1,14 @@
 """How far each look moved between two neighbours, and what that move costs.
 
-Two ratios, both of which may not pass 1. *Movement*: what moved, in the norm of the noise, over the sensitivity that the
-statistic declares (for a selection: the level that moved most, over the sensitivity that the draw was told). *Cost*: the
-cost of just this move under the noise that was *in fact* asked for, over what was *in fact* charged; the statistic's own
-sensitivity and the event's own cost do not enter, so a wrong one is seen.
+Two ratios, both of which may not pass 1. *Movement*: what moved, in the norm of the noise, over the sensitivity that
+the statistic declares (for a selection: the level that moved most, over the sensitivity that the draw was told).
+*Cost*: the cost of just this move under the noise that was *in fact* asked for, over what was *in fact* charged; the
+statistic's own sensitivity and the event's own cost do not enter, so a wrong one is seen.
 
-Costs of a move. Gaussian: ‖d‖₂²/(2σ²) in ρ. Laplace: ‖d‖₁/scale in ε, and ε²/2 in ρ. A selection: from the probabilities
-of all candidates on both tables, which are those of the very integers that it draws with: the largest log-ratio in ε, and
-sup over α of D_α/α, both ways, in ρ. Parts of a partition are paid by one charge, so theirs are added up first.
+Costs of a move. Gaussian: ‖d‖₂²/(2σ²) in ρ. Laplace: ‖d‖₁/scale in ε, and ε²/2 in ρ. A selection: from the
+probabilities of all candidates on both tables, which are those of the very integers that it draws with: the largest
+log-ratio in ε, and sup over α of D_α/α, both ways, in ρ. Parts of a partition are paid by one charge, so theirs are
+added up first.
 """
 
 import math
@@ -125,8 +126,10 @@ def _of_look(look: Look, other: Look, unit: Unit, *, pure: bool) -> tuple[float,
             l1, squared = float(far.sum()), float((far.astype(np.float64) ** 2).sum())
             gaussian = draw.kind == Gaussian.kind
             ratio = math.sqrt(squared / declared.l2_squared) if gaussian else l1 / declared.l1
-            price = (math.inf if squared else 0.0) if pure and gaussian else (
-                squared / (2 * scale**2) if gaussian else _laplace(l1 / scale, pure)
+            price = (
+                (math.inf if squared else 0.0)
+                if pure and gaussian
+                else (squared / (2 * scale**2) if gaussian else _laplace(l1 / scale, pure))
             )
         else:
             ratio = float(far.max()) / draw.sensitivity

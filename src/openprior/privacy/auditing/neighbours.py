@@ -2,9 +2,9 @@
 
 A neighbour is made from the raw rows, so that the whole way in (conversion, person ids, the limit of rows per person)
 is part of what is audited. The survey has the persons that hurt most: one whose rows all lie in one cell and are more
-than the limit, one whose rows lie in different areas, and one with a single row. Under replace-one a person's rows turn
-into equally many others: all in one far cell (which moves every marginal as far as it can move), in as many areas as
-there are, or anywhere. Under add/remove they are gone, or come.
+than the limit, one whose rows lie in different areas, and one with a single row. Under replace-one a person's rows
+turn into equally many others: all in one far cell (which moves every marginal as far as it can move), in as many
+areas as there are, or anywhere. Under add/remove they are gone, or come.
 """
 
 from collections.abc import Iterator

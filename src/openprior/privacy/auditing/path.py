@@ -1,8 +1,8 @@
 """One run of a mechanism under a witness: the path it takes, and everything that leaves it.
 
 The proof of every mechanism is the same: each step is private given the outcomes before it, and all the rest is a
-function of outcomes and public data. So a run that is given the *recorded* outcomes must do the same on a neighbour: the
-same events with the same parameters, the same words, the same failure or the same model, whatever the data are.
+function of outcomes and public data. So a run that is given the *recorded* outcomes must do the same on a neighbour:
+the same events with the same parameters, the same words, the same failure or the same model, whatever the data are.
 `differences` says where it does not.
 """
 
@@ -38,7 +38,7 @@ class Mechanical(Protocol):
 
     @property
     def public_table(self) -> str:
-        """"needed", "used if given" or "not used"."""
+        """ "needed", "used if given" or "not used"."""
         ...
 
     @property
@@ -52,7 +52,12 @@ class Mechanical(Protocol):
         ...
 
     def run(
-        self, curator: Curator, public: Table | None, workload: Workload, rng: np.random.Generator, progress: Any
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Any,
     ) -> Any:
         """Spend the budget; return a model."""
         ...
@@ -116,7 +121,9 @@ def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) ->
         try:
             rng = np.random.default_rng([setting.seed, 3])
             model = setting.mechanism.run(curator, setting.public, setting.workload, rng, progress)
-            with witness.freely():  # whatever a model does now, it is compared with what it does on the neighbour
+            with (
+                witness.freely()
+            ):  # whatever a model does now, it is compared with what it does on the neighbour
                 _keep(path, model, setting)
         except Diverged as error:
             path.diverged = str(error)

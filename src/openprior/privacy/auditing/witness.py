@@ -1,9 +1,10 @@
 """A real curator whose every look is written down: the event, the exact numbers, the scale, the charge.
 
 Vault, account, ledger and curator are those of a release, each with an eye on it; only the noise is another. It knows
-the exact numbers that noise would be added to and the scale that it was asked for, writes both down, and answers with an
-outcome: drawn honestly, drawn far off (so that a mechanism's rare ways are taken, too), or, when a run is replayed, the
-outcome that was recorded, whatever the data are. What is seen here is NOT PRIVATE: it is for made-up tables.
+the exact numbers that noise would be added to and the scale that it was asked for, writes both down, and answers with
+an outcome: drawn honestly, drawn far off (so that a mechanism's rare ways are taken, too), or, when a run is
+replayed, the outcome that was recorded, whatever the data are. What is seen here is NOT PRIVATE: it is for made-up
+tables.
 """
 
 import contextlib
@@ -150,9 +151,7 @@ class Witness:
         elif self._far:
             outcome = int(self._rng.integers(len(levels)))
         else:
-            choose = (
-                self._honest.exponential if kind == Exponential.kind else self._honest.permute_and_flip
-            )
+            choose = self._honest.exponential if kind == Exponential.kind else self._honest.permute_and_flip
             outcome = choose(levels, sensitivity, epsilon)
         self._keep(Draw(kind, levels.copy(), epsilon, sensitivity, outcome))
         return outcome
