@@ -190,7 +190,8 @@ def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:
 def _label(mechanism: Mechanical) -> str:
     """Its name, and the options that are not as usual."""
     words = [mechanism.name]
-    for option in fields(mechanism) if is_dataclass(mechanism) else ():
+    options: tuple[Any, ...] = fields(mechanism) if is_dataclass(mechanism) else ()
+    for option in options:
         value = getattr(mechanism, option.name)
         if value != option.default:
             words.append(f"{option.name}={getattr(value, 'name', value)}")
