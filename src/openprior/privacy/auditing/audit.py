@@ -14,7 +14,7 @@ this room.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class AuditRow:
 
     mechanism: str
     delta: str
-    """"0" (pure ε-DP) or "> 0" (accounted in ρ)."""
+    """"0" (pure ε-DP) or ">0" (accounted in ρ)."""
     relation: str
     rows_per_person: int
     runs: int
@@ -160,7 +160,9 @@ def audit(
         raise OptionError(f"mechanism {mechanism!r} is not one; give an instance such as openprior.Aim()")
     if runs < 1 or neighbours < 1:
         raise OptionError(f"runs ({runs}) and neighbours ({neighbours}) must be at least 1")
-    relations = list(Relation) if relation is None else [Unit(Relation(relation)).relation]
+    relations = (
+        list(Relation) if relation is None else [Unit.of(small_schema(1, persons=False), relation).relation]
+    )
     own = None if table is None else _own_tables(table, public, schema)
     deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
     cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
@@ -193,7 +195,7 @@ def _label(mechanism: Mechanical) -> str:
     options: tuple[Any, ...] = fields(mechanism) if is_dataclass(mechanism) else ()
     for option in options:
         value = getattr(mechanism, option.name)
-        if value != option.default:
+        if option.default is not MISSING and value != option.default:
             words.append(f"{option.name}={getattr(value, 'name', value)}")
     return " ".join(words)
 
@@ -254,7 +256,7 @@ class _Case:
             faults[f"no run came to its end: {recorded.failure}"] = None
         return AuditRow(
             _label(self.mechanism),
-            "0" if self.pure else "> 0",
+            "0" if self.pure else ">0",
             str(self.relation),
             self.delta,
             walks,
