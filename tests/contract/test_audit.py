@@ -136,7 +136,7 @@ def test_costs_of_selections_by_hand() -> None:
     assert np.exp(_flip_log(np.array([3, 1, 2, 3]), 2, 0.8)).sum() == pytest.approx(1.0)
     # Exponential mechanism: range ε if one moves up and the other down; ρ is then at most ε²/8.
     log_p, log_q = (_exponential_log(np.array(u), 5, epsilon) for u in ([0, 5], [5, 0]))
-    assert np.abs(log_p - log_q).max() == pytest.approx(epsilon, rel=1e-6)
+    assert np.ptp(log_p - log_q) == pytest.approx(epsilon, rel=1e-6)
     small_p, small_q = (_exponential_log(np.array(u), 5, 0.05) for u in ([2, 3], [3, 2]))
     for log_one, log_other, eps in ((log_p, log_q, epsilon), (small_p, small_q, 0.05)):
         assert _divergence(log_one, log_one - log_other) <= eps**2 / 8

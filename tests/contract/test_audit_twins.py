@@ -328,7 +328,7 @@ def test_cells_of_parts_at_the_price_of_the_whole(monkeypatch: pytest.MonkeyPatc
         return [part.measure(Counts(("b",)), rho).values[0] for part in parts]
 
     assert audited(Probe(within_one_side), "replace-one").ok
-    found = op.audit(Probe(steps), relation="replace-one", runs=6, neighbours=6)
+    found = op.audit(Probe(steps), relation="replace-one", runs=3, neighbours=4)
     caught(found, "cost: partition 1 costs 2 times its charge")
 
 

@@ -40,6 +40,7 @@ column = "area"
 prefix = 1
 """
 _PERSON = "person"
+_WAYS = ("far", "moved", "spread", "anywhere")
 Codes = NDArray[np.int64]
 """One row per row of a table, one column per attribute."""
 
@@ -81,11 +82,11 @@ def neighbours(
     people, rows = np.unique(owners, return_counts=True)
     most = people[np.argmax(rows)]
     for number in range(count):
-        who = most if number % 2 == 0 else rng.choice(people)
+        who = most if number % 4 < 2 else rng.choice(people)
         if relation is Relation.ADD_REMOVE:
             yield _without(table, owners, who) if number % 3 < 2 else _with_one_more(table, schema, rng)
         else:
-            yield _replaced(table, schema, owners, who, rng, ("far", "spread", "anywhere")[number % 3])
+            yield _replaced(table, schema, owners, who, rng, _WAYS[number % 4])
 
 
 def _owners(table: pa.Table, schema: Schema) -> NDArray[np.int64]:
@@ -130,10 +131,13 @@ def _replaced(
     """The person's rows turned into equally many others, in their places; the id stays."""
     mine = np.flatnonzero(owners == who)
     sizes = np.array(schema.domain.shape)
-    if how == "far":
-        # Every column changes, and all rows to the same cell: no marginal can move further.
+    if how in ("far", "moved"):
+        # Every column changes, and all rows to the same cell: no marginal can move further. Or one column does.
         first = np.array([c[0] for c in encode_table(table.slice(int(mine[0]), 1), schema).columns], np.int64)
-        codes = np.tile((first + rng.integers(1, np.maximum(sizes, 2))) % sizes, (len(mine), 1))
+        step = rng.integers(1, np.maximum(sizes, 2))
+        if how == "moved":
+            step[np.arange(len(sizes)) != (0 if rng.random() < 0.5 else rng.integers(len(sizes)))] = 0
+        codes = np.tile((first + step) % sizes, (len(mine), 1))
     else:
         codes = rng.integers(0, sizes, (len(mine), len(sizes)))
         if how == "spread":
