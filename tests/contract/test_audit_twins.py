@@ -188,6 +188,15 @@ def test_scores_about_the_data() -> None:
     caught(audited(Probe(steps)), "(exponential) moved 2.5 times its own")
 
 
+def test_a_generator_of_ones_own() -> None:
+    """No leak, but nothing that could be replayed; it is said as what it is."""
+
+    def steps(curator: Curator) -> Any:
+        return area(curator) + np.random.default_rng().integers(0, 1000, 4)
+
+    caught(audited(Probe(steps), "replace-one"), "cannot be audited, nor resumed")
+
+
 # Primitives with a fault.
 
 

@@ -37,6 +37,10 @@ _DELTA = 1e-6
 _EPSILONS = (1.0, 6.0)
 """Little budget and much: mechanisms take other ways."""
 _PEOPLE = (12, 5)
+_NOT_REPEATABLE = (
+    "path: the same outcomes on the same table give something else: it uses a clock, a generator other than `rng`, or "
+    "what an earlier run has left behind, so it cannot be audited, nor resumed"
+)
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,11 @@ class Audit:
     """What an audit found; `ok` if no promise was broken."""
 
     rows: tuple[AuditRow, ...]
+    """One per setting."""
     noise: float
     """The standard deviation that samplers were asked for, over the one observed: 1 up to chance."""
     caveat: str = ""
+    """What to know about the figures, if anything."""
 
     headings = ("mechanism", "δ", "relation", "Δ", "runs", "events", "moved", "cost", "verdict")
 
@@ -125,7 +131,8 @@ class Audit:
         lines = [self.headings, *self.table()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.headings))]
         shown = ["  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-        return "\n".join([*shown, f"noise asked for over noise observed: {self.noise:.3f}", self.verdict])
+        noise = f"noise asked for over noise observed: {self.noise:.3f}"
+        return "\n".join([*shown, noise, self.verdict, *([self.caveat] if self.caveat else [])])
 
     def __add__(self, other: "Audit") -> "Audit":
         return Audit(self.rows + other.rows, max(self.noise, other.noise), self.caveat or other.caveat)
@@ -249,6 +256,8 @@ class _Case:
                 moved = compare(recorded.looks, replayed.looks, setting.unit, pure=self.pure)
                 movement, cost = max(movement, moved.movement), max(cost, moved.cost)
                 found = [*differences(recorded, replayed), *moved.faults]
+                if found and any(differences(recorded, walk(setting, table, recorded.script))):
+                    found = [_NOT_REPEATABLE]
                 found += own_faults(replayed.looks, replayed.witness) if not replayed.diverged else []
                 faults.update(dict.fromkeys(found))
                 walks += 1
