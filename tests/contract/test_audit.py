@@ -60,6 +60,8 @@ def test_what_is_no_mechanism_is_refused() -> None:
         op.audit(op.Mst(), relation="both")
     with pytest.raises(OptionError, match="at least 1"):
         op.audit(op.Mst(), runs=0)
+    with pytest.raises(OptionError, match="without a table"):
+        op.audit(op.Mst(), schema=op.Schema.from_sizes({"a": 2}))
 
 
 @pytest.mark.parametrize("rows", [1, 3])

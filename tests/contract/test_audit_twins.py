@@ -17,7 +17,7 @@ from openprior.methods.base import known_total
 from openprior.models.support import SupportModel
 from openprior.privacy import selection
 from openprior.privacy.account import Account, PartPurse
-from openprior.privacy.auditing.audit import Audit
+from openprior.privacy.auditing.findings import Audit
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection

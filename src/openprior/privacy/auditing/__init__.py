@@ -5,5 +5,6 @@ witness.py      a real curator whose every look, draw and charge is written down
 path.py         one run of a mechanism, and the same run again with the recorded outcomes
 movement.py     how far each look moved between two neighbours, and what that costs
 samplers.py     whether the noise is as large as it was asked to be
-audit.py        all of it for one mechanism: settings, runs, a table of verdicts
+findings.py     what was found, in words, as a table, as JSON
+audit.py        all of it for one mechanism: settings, runs, verdicts
 """
