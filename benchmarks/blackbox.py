@@ -118,7 +118,9 @@ def counts(codes: Codes, columns: tuple[str, ...], fixed: Any) -> Codes:
 
 def numbers(made: op.Release, first: Codes, second: Codes) -> list[float]:
     """What the attacker makes of a release."""
-    ratio, times = 0.0, dict.fromkeys(MARGINALS, 0)
+    ratio = 0.0
+    times: dict[tuple[Any, ...], int] = dict.fromkeys(MARGINALS, 0)
+    times |= {(*m, *cell): 0 for m in MARGINALS[:3] for cell in np.ndindex(2, 2)}
     for item in made.measurements:
         cells = item.cells(made.measurements.domain)
         if cells is None:
@@ -128,9 +130,11 @@ def numbers(made: op.Release, first: Codes, second: Codes) -> list[float]:
             ratio += float((near**2 - far**2).sum()) / (2 * item.sigma**2)
         else:
             ratio += float((near - far).sum()) * math.sqrt(2) / item.sigma
-        seen = tuple(a for a in ("area", "b", "c") if a in {*cells[0], *cells[1]})
-        if seen in times:
-            times[seen] += 1
+        columns, fixed = cells
+        seen = tuple(a for a in ("area", "b", "c") if a in {*columns, *fixed})
+        for what in (seen, () if columns else (*seen, *(fixed[a] for a in seen))):
+            if what in times:
+                times[what] += 1
     answers = made.model.answers(MARGINALS)
     return [ratio, *times.values(), made.model.total, *(float(v) for m in MARGINALS for v in answers[m])]
 
