@@ -12,9 +12,9 @@ from openprior.privacy.noise import SecureNoise, SeededNoise
 
 __all__ = ["noise_ratio"]
 
-_DRAWS = 1500
+_DRAWS = 2000
 LARGEST = 1.2
-"""Of asked over observed: six standard errors of a Laplace spread, so that chance is not blamed in a million audits."""
+"""Of asked over observed: more than five standard errors of a Laplace spread; chance is not blamed in a million audits."""
 
 
 def noise_ratio(seed: int) -> float:
