@@ -14,7 +14,7 @@ __all__ = ["noise_ratio"]
 
 _DRAWS = 2000
 LARGEST = 1.2
-"""Of asked over observed: more than five standard errors of a Laplace spread; chance is not blamed in a million audits."""
+"""Of asked over observed: more than five standard errors of a Laplace spread, so that chance is hardly ever blamed."""
 
 
 def noise_ratio(seed: int) -> float:
