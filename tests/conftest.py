@@ -18,6 +18,8 @@ LONGEST = (
     "contract/test_methods.py",  # compiles most of what the others need
     "system/test_spark.py",
     "contract/test_hierarchy.py",
+    "contract/test_audit.py",
+    "contract/test_audit_twins.py",
     "system/test_tutorial.py",  # starts many processes, which would each compile
     "system/test_cli.py",
     "unit/models/test_tilted.py",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from openprior.methods.pmw_pub import PmwPub
     from openprior.methods.public import PublicProxy
     from openprior.methods.tilt import Tilt
+    from openprior.privacy.auditing.audit import audit
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
@@ -53,6 +54,7 @@ __all__ = [
     "Tilt",
     "Workload",
     "all_marginals",
+    "audit",
     "best_mixture_error",
     "estimate_error",
     "evaluate",
@@ -86,6 +88,7 @@ _HOMES = {
     "Tilt": "methods.tilt",
     "Workload": "questions.workload",
     "all_marginals": "questions.workload",
+    "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",

@@ -24,6 +24,7 @@ PUBLIC = {
     "Tilt",
     "Workload",
     "all_marginals",
+    "audit",
     "best_mixture_error",
     "estimate_error",
     "evaluate",

@@ -5,6 +5,7 @@ program.py         every option at most once
 releasing.py       release, check, mechanisms
 guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate
+auditing.py        audit
 ledgers.py         ledger show, budget, close
 schemas.py         schema draft
 demo.py            demo

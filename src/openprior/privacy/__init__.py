@@ -29,4 +29,5 @@ run.py                a reserved budget, and what becomes of it when a run ends 
 cautions.py           what is legal and probably not meant, in words
 session.py            the one way in: from a source to a curator
 fake.py               a curator without noise, for tests: NOT PRIVATE
+auditing/             does a mechanism keep its promise? Its outcomes, replayed on neighbours
 """

@@ -25,7 +25,6 @@ from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import Noise
 from openprior.privacy.scores import CellScores, Scores, check_scores, levels
-from openprior.privacy.selection import exponential, permute_and_flip
 from openprior.privacy.statistics import Statistic
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import PartVault, Vault
@@ -191,14 +190,15 @@ class Curator:
         self.announce(check_scores(scores, self.layout))
         kind = Exponential if how == Exponential.kind else PermuteAndFlip
         event = kind.at(candidates, self.__purse.fit(rho), self.__unit, draws=k, pure=self.is_pure)
-        draw = exponential if how == Exponential.kind else permute_and_flip
+        noise = self.__noise
+        draw = noise.exponential if how == Exponential.kind else noise.permute_and_flip
 
         def act() -> Outcome:
             ranked = levels(scores, self.__vault, self.__unit)
             values, left = ranked.values, np.arange(len(ranked.values))
             drawn: list[int] = []
             for _ in range(k):
-                i = draw(values, ranked.sensitivity, event.epsilon, self.__noise)
+                i = draw(values, ranked.sensitivity, event.epsilon)
                 drawn.append(int(left[i]))
                 if k > 1:
                     values, left = np.delete(values, i), np.delete(left, i)

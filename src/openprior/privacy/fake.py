@@ -11,6 +11,7 @@ from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Counts, Noise
+from openprior.privacy.selection import Chooser
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
 from openprior.schema.base import Schema
@@ -20,7 +21,7 @@ from openprior.tables.source import open_source
 __all__ = ["FakeCurator", "NoNoise"]
 
 
-class NoNoise:
+class NoNoise(Chooser):
     """Every draw comes out as if there were no noise."""
 
     is_private = False

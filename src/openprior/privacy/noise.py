@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.privacy.selection import Bits
+from openprior.privacy.selection import Bits, Chooser
 
 __all__ = ["Noise", "SecureNoise", "SeededNoise"]
 
@@ -36,8 +36,16 @@ class Noise(Bits, Protocol):
         """Counts plus discrete Laplace noise of at least this scale."""
         ...
 
+    def exponential(self, levels: Counts, sensitivity: int, epsilon: float) -> int:
+        """One index by the exponential mechanism at ε."""
+        ...
 
-class SecureNoise:
+    def permute_and_flip(self, levels: Counts, sensitivity: int, epsilon: float) -> int:
+        """One index by permute-and-flip at ε."""
+        ...
+
+
+class SecureNoise(Chooser):
     """Exact samplers on the operating system's randomness."""
 
     is_private = True
@@ -68,7 +76,7 @@ class SecureNoise:
         return _set_bits(secrets.token_bytes, coins)
 
 
-class SeededNoise:
+class SeededNoise(Chooser):
     """The same distributions from a seed. NOT PRIVATE: for experiments and tests only."""
 
     is_private = False

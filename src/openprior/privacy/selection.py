@@ -27,9 +27,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "exponential", "permute_and_flip"]
+__all__ = ["PRECISION", "Bits", "Chooser", "exponential", "permute_and_flip", "rungs"]
 
 PRECISION = 256
+"""P: weights are whole numbers of 2^−P."""
 FLOOR_BITS = 120
 _SHRINK = 1 - Fraction(1, 2**30)
 
@@ -48,19 +49,38 @@ class Bits(Protocol):
 
 def exponential(levels: NDArray[np.int64], sensitivity: int, epsilon: float, bits: Bits) -> int:
     """One index, with probability ∝ exp(ε·level/(2·sensitivity)); costs ρ = ε²/8."""
-    gaps, occupied, members = _group(levels, sensitivity, epsilon)
-    weights = [c * w for c, w in zip(members, _powers(occupied, sensitivity, epsilon), strict=True)]
+    gaps, occupied, members, powers = rungs(levels, sensitivity, epsilon)
+    weights = [c * w for c, w in zip(members, powers, strict=True)]
     return _member(gaps, occupied[_draw(weights, bits)], bits)
 
 
 def permute_and_flip(levels: NDArray[np.int64], sensitivity: int, epsilon: float, bits: Bits) -> int:
     """One index by permute-and-flip at ε; costs ρ = ε²/2 (it is ε-DP)."""
-    gaps, occupied, members = _group(levels, sensitivity, epsilon)
+    gaps, occupied, members, powers = rungs(levels, sensitivity, epsilon)
     heads = [
-        c if j == 0 else _binomial(c, w, bits)
-        for j, c, w in zip(occupied, members, _powers(occupied, sensitivity, epsilon), strict=True)
+        c if j == 0 else _binomial(c, w, bits) for j, c, w in zip(occupied, members, powers, strict=True)
     ]
     return _member(gaps, occupied[_draw(heads, bits)], bits)
+
+
+class Chooser:
+    """Both selections with one's own bits: whoever gives noise also chooses, so that all randomness is in one place."""
+
+    def exponential(self: Bits, levels: NDArray[np.int64], sensitivity: int, epsilon: float) -> int:
+        """One index by the exponential mechanism."""
+        return exponential(levels, sensitivity, epsilon, self)
+
+    def permute_and_flip(self: Bits, levels: NDArray[np.int64], sensitivity: int, epsilon: float) -> int:
+        """One index by permute-and-flip."""
+        return permute_and_flip(levels, sensitivity, epsilon, self)
+
+
+def rungs(
+    levels: NDArray[np.int64], sensitivity: int, epsilon: float
+) -> tuple[NDArray[np.int64], list[int], list[int], list[int]]:
+    """Each candidate's distance below the best, the distances that occur, how often, and 2^P·b^j of each."""
+    gaps, occupied, members = _group(levels, sensitivity, epsilon)
+    return gaps, occupied, members, list(_powers(occupied, sensitivity, epsilon))
 
 
 def _group(

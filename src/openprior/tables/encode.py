@@ -69,7 +69,10 @@ class Encoder:
     def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
         try:
             codes = coder(array)
-        except (pa.ArrowException, IndexError):  # the latter where a dictionary of a damaged file has too few values
+        except (
+            pa.ArrowException,
+            IndexError,
+        ):  # the latter where a dictionary of a damaged file has too few values
             codes = None
         if codes is None:
             # Outside the handler, because Arrow's words may quote a value.

@@ -19,7 +19,7 @@ from openprior.errors import PrivacyError
 from openprior.methods.aim import Aim
 from openprior.methods.jam import JamPgm
 from openprior.methods.mst import Mst
-from openprior.privacy import curator as curator_module
+from openprior.privacy import selection
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.scores import L1Score, levels
 from openprior.privacy.selection import exponential
@@ -121,7 +121,7 @@ def proposals(
 
     curator = Catching(as_table(private), unit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curator_module, "exponential", watched)
+        patch.setattr(selection, "exponential", watched)
         MECHANISMS[name].run(curator, as_table(ONE_SIDED), WORKLOADS[name], np.random.default_rng(0), quiet)
     return curator.caught, drawn, [e for e in curator.events if e.kind == "exponential"]
 
