@@ -1,0 +1,186 @@
+"""What every ending must be: one clear line or a right result, nothing half-written, nothing private."""
+
+import contextlib
+import hashlib
+import io
+import logging
+import os
+import re
+import signal
+import tempfile
+
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from openprior.errors import OpenPriorError, OpenPriorWarning
+from tests.console import Said
+from tests.fuzz.calls import Call
+from tests.fuzz.stock import SECRETS
+
+__all__ = ["judge"]
+
+SECONDS = 20
+LONGEST = 400
+_REMEDY = re.compile(
+    r"; |\b(use|give|check|choose|copy|name|add|write|set|delete|declare|remove|must be|must lie|ask for|see|start)\b"
+)
+
+
+def judge(call: Call) -> str | None:
+    """Make the call; what is wrong with its ending, or None."""
+    before = _files()
+    said, records = io.StringIO(), _Records()
+    result, error = None, None
+    with (
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+        warnings.catch_warnings(record=True) as warned,
+        records.listening(),
+        _limited(),
+    ):
+        warnings.simplefilter("always")
+        try:
+            result = call.run()
+        except Exception as caught:  # noqa: BLE001 - anything may come, and is what is judged
+            error = caught
+    problems = list(_of_texts([said.getvalue(), *records.texts, *(str(w.message) for w in warned)]))
+    problems += [
+        f"a warning of another library: {w.category.__name__}: {w.message}"
+        for w in warned
+        if not issubclass(w.category, OpenPriorWarning | ResourceWarning)
+    ]
+    if error is not None:
+        problems += _of_error(error)
+        if said.getvalue():
+            problems.append(f"printed {said.getvalue()!r}")
+        succeeded, resumable = False, "--resume" in "".join(getattr(error, "__notes__", ()))
+    elif isinstance(result, Said) and result.code != 0:
+        problems += _of_said(result)
+        succeeded, resumable = False, "--resume" in result.err
+    else:
+        succeeded, resumable = True, False
+        if isinstance(result, Said):
+            problems += _of_texts([result.out, result.err])
+        try:
+            call.right(result)
+        except Exception as wrong:  # noqa: BLE001 - a result that cannot be used is not right, whatever it raises
+            problems.append(f"not right: {''.join(traceback.format_exception(wrong)[-3:])}")
+    problems += _of_files(call, before, _files(), succeeded=succeeded, resumable=resumable)
+    return "\n".join(problems) or None
+
+
+class _Records(logging.Handler):
+    """All that is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(level=0)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        logging.getLogger().addHandler(self)
+        try:
+            yield
+        finally:
+            logging.getLogger().removeHandler(self)
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """A call that takes too long is broken off, which is a failure like any other exception."""
+
+    def late(number: int, frame: Any) -> None:
+        raise TimeoutError(f"took more than {SECONDS} s")
+
+    kept = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, kept)
+
+
+def _of_texts(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        for secret in SECRETS:
+            if secret in text:
+                yield f"tells {secret!r}: {text[:500]!r}"
+        if "Traceback" in text or "a bug in openprior" in text:
+            yield f"a traceback: {text[-800:]}"
+
+
+def _of_error(error: Exception) -> Iterator[str]:
+    if not isinstance(error, OpenPriorError):
+        yield "".join(traceback.format_exception(error))
+        return
+    # With its causes, as Python would print it: a cause that quotes a row is told, too.
+    yield from _of_texts(["".join(traceback.format_exception(error)).replace("Traceback", "")])
+    yield from _of_line(str(error))
+
+
+def _of_line(text: str) -> Iterator[str]:
+    if "\n" in text:
+        yield f"more than one line: {text!r}"
+    if len(text) > LONGEST:
+        yield f"{len(text)} characters: {text!r}"
+    if not _REMEDY.search(text):
+        yield f"no remedy: {text!r}"
+
+
+def _of_said(said: Said) -> Iterator[str]:
+    yield from _of_texts([said.out, said.err])
+    if said.code == 2:
+        if "Usage:" not in said.err:
+            yield f"wrong usage without usage: {said.err!r}"
+        return
+    lines = [line for line in said.err.splitlines() if not line.startswith("warning: ")]
+    if said.code != 1 or not lines or not lines[0].startswith("error: "):
+        yield f"not one line of error: {said}"
+        return
+    if any(not line.startswith("  ") for line in lines[1:]) or said.out:
+        yield f"more than an error: {said}"
+    yield from _of_line(lines[0].removeprefix("error: "))
+
+
+def _files() -> dict[str, str]:
+    """Every file of the working folder and of the folder of temporary files, by name, with its digest."""
+    found = {}
+    for root in (Path.cwd(), Path(tempfile.gettempdir())):
+        for path in root.rglob("*"):
+            name = path.relative_to(root).as_posix() if root == Path.cwd() else f"tmp/{path.name}"
+            is_file = path.is_file() and not path.is_symlink()
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else "folder"
+    return found
+
+
+def _of_files(
+    call: Call, before: dict[str, str], after: dict[str, str], *, succeeded: bool, resumable: bool
+) -> Iterator[str]:
+    for name in before.keys() - after.keys():
+        if name.partition("/")[0] not in call.keeps:
+            yield f"removed {name}"
+    for name, digest in after.items():
+        first = name.partition("/")[0]
+        if before.get(name) == digest:
+            continue
+        kept = first in call.keeps or (first.removesuffix("-journal") in call.keeps and not _size(name))
+        if kept or (succeeded and first in call.writes) or (resumable and first.endswith(".journal")):
+            continue
+        yield f"{'changed' if name in before else 'left'} {name}"
+    if succeeded:
+        for name in call.writes - after.keys():
+            yield f"did not write {name}"
+    for path in (Path(name) for name in after.keys() - before.keys() if not name.startswith("tmp/")):
+        if path.is_file() and any(secret.encode() in path.read_bytes() for secret in SECRETS):
+            yield f"a secret in {path}"
+
+
+def _size(name: str) -> int:
+    return os.stat(name).st_size if os.path.exists(name) else 0
