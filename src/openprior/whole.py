@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from openprior.errors import ReleaseError
+from openprior.given import path_of
 
 __all__ = ["appearing", "fresh", "sweep", "write_file"]
 
@@ -36,7 +37,7 @@ def write_file(path: Path, text: str) -> None:
 
 def fresh(path: str | Path) -> Path:
     """Where a folder will appear: a name that is free, in a place that can be written."""
-    folder = Path(path).absolute()
+    folder = path_of("the output folder", path, error=ReleaseError).absolute()
     if os.path.lexists(folder):
         raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
     if len(os.fsencode(folder.name)) > _LONGEST_NAME:

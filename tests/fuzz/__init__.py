@@ -1,7 +1,9 @@
 """Generated bad calls: each ends in one clear line or in a right result.
 
-A case is a number. The number decides everything: which kind of generator, what it breaks and how, and which function or
-command is called with it. So a failure is repeated with ``python -m tests.fuzz --case 1234``, and a range is walked with
+A case is a number. The number decides everything: which kind of generator, what it breaks and how,
+and which function or
+command is called with it. So a failure is repeated with ``python -m tests.fuzz --case 1234``,
+and a range is walked with
 ``--from 0 --to 1000``. Private tables carry values that are nowhere else (`stock.SECRETS`), and these are looked for
 in everything that a case says and writes.
 

@@ -30,6 +30,8 @@ class Call:
     """Files and folders that are there once it has succeeded, and only then."""
     keeps: frozenset[str] = frozenset()
     """Files that it may make or change, whether it succeeds or not: a ledger, a journal to resume from."""
+    public: bool = False
+    """Whether what is broken was given as public, and may be quoted."""
 
 
 Generator = Callable[[random.Random], Call]

@@ -9,10 +9,14 @@ from tests.fuzz.stock import take
 __all__ = ["GENERATORS"]
 
 TEXTS = (
-    *(str(n) for n in NUMBERS), *WORDS, "age,zip", "target:age", "target::2", "target:zip:2", "random:2:3:4", "random:0:0:0",
-    "random:2:3:-1", "random:a:b:c", "0", "3", "99", "１", "²", "--", "-", "-o", "--help", "age,age", "public.csv", "private.csv",
-    "schema.toml", "release", "none", "budget.sqlite", "mst", "tilt", "spark", "add-remove", "laplace", "rounds=1", "rounds=",
-    "=1", "rounds=x", "choose=none", "queries=where(", "queries=prefixes(age)", "queries=ranges(age, 0-9)", "updates=1e3", "noise=laplace",
+    *(str(n) for n in NUMBERS), *WORDS, "age,zip", "target:age", "target::2", "target:zip:2", "random:2:3:4",
+    "random:0:0:0",
+    "random:2:3:-1", "random:a:b:c", "0", "3", "99", "１", "²", "--", "-", "-o", "--help", "age,age", "public.csv",
+    "private.csv",
+    "schema.toml", "release", "none", "budget.sqlite", "mst", "tilt", "spark", "add-remove", "laplace", "rounds=1",
+    "rounds=",
+    "=1", "rounds=x", "choose=none", "queries=where(", "queries=prefixes(age)", "queries=ranges(age, 0-9)",
+    "updates=1e3", "noise=laplace",
     "groups=age;age", "inner=tilt", "inner=mst|ide", "keys=city", "guard=2", "support=domain", "local[2]", "csv",
 )  # fmt: skip
 
@@ -105,7 +109,8 @@ def other(draw: random.Random) -> Call:
     """Words that are no commands, and commands without words."""
     words = draw.choice(
         (
-            (draw.choice(TEXTS),), ("schema",), ("ledger",), ("schema", draw.choice(TEXTS)), ("release",), ("mechanisms", draw.choice(TEXTS)),
+            (draw.choice(TEXTS),), ("schema",), ("ledger",), ("schema", draw.choice(TEXTS)), ("release",),
+            ("mechanisms", draw.choice(TEXTS)),
             ("demo", "--rows", draw.choice(("0", "-5", "x", "1e9"))), ("demo", "--tables", "none/x"), ("check",),
         )
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """CSV and Parquet files, folders of them, and paths."""
 
+import dataclasses
 import gzip
 import os
 import random
@@ -15,12 +16,13 @@ import openprior as op
 from openprior.schema.base import Schema
 from tests.fuzz.calls import Call, command, released
 from tests.fuzz.odd import WORDS, broken_bytes
-from tests.fuzz.stock import SCHEMA, release_options, rows, take, text
+from tests.fuzz.stock import release_options, rows, take, text
 
 __all__ = ["GENERATORS", "odd_array"]
 
 CELLS = (
-    "", "nan", "inf", "-inf", "1e400", "-0", "٣", "1_000", "0x10", " 5 ", "5.", "5,0", "1e1", "9" * 30, "\U0001f600", "NA",
+    "", "nan", "inf", "-inf", "1e400", "-0", "٣", "1_000", "0x10", " 5 ", "5.", "5,0", "1e1", "9" * 30, "\U0001f600",
+    "NA",
     "True", "2020-01-01", "a", "A", "ü", "u\u0308", "\u00a0a", "5.000000000001", "1e-400", "zqxsecret", "7731977",
 )  # fmt: skip
 
@@ -32,6 +34,10 @@ def _names(private: bool) -> tuple[str, str]:
 
 def _call(draw: random.Random, path: str, *, private: bool) -> Call:
     """Something that reads this path as its private or its public table."""
+    return dataclasses.replace(_read(draw, path, private=private), public=not private)
+
+
+def _read(draw: random.Random, path: str, *, private: bool) -> Call:
     take("private.csv" if not private else "public.csv", "schema.toml")
     tables = (
         {"private": path, "public": "public.csv"} if private else {"private": "private.csv", "public": path}
@@ -176,7 +182,7 @@ def odd_array(draw: random.Random, count: int) -> pa.Array:
         lambda: pa.array(["a"] * count, pa.large_string()),
         lambda: pa.array(["a"] * count, pa.string_view()),
         lambda: pa.array(["a", None] * (count // 2) + ["b"] * (count % 2)).dictionary_encode(),
-        lambda: pa.array(small, pa.bool_()),
+        lambda: pa.array([bool(x) for x in small]),
         lambda: pa.array(small, pa.date64()),
         lambda: pa.array([2**31 - 1] * count, pa.date32()),
     )

@@ -15,12 +15,15 @@ from tests.fuzz.stock import good_release, take
 __all__ = ["GENERATORS"]
 
 FILES = (
-    "certificate.json", "certificate.json", "schema.toml", "workload.json", "public.json", "synthetic.parquet", "answers.parquet",
+    "certificate.json", "certificate.json", "schema.toml", "workload.json", "public.json", "synthetic.parquet",
+    "answers.parquet",
     "measurements.parquet", "model/model.json", "model/arrays.npz", "report.html",
 )  # fmt: skip
 ENTRIES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2, 10**30, 0.5, 1.9, float("nan"), float("inf"), -1e308, 1e-300, "", "x", "1", "NaN", "secure",
-    "NOT PRIVATE (seeded noise)", "add-remove", "replace-one", "gaussian", "laplace", "exponential", "marginal", "cell", [], [1],
+    None, True, False, 0, -1, 1, 2, 10**30, 0.5, 1.9, float("nan"), float("inf"), -1e308, 1e-300, "", "x", "1",
+    "NaN", "secure",
+    "NOT PRIVATE (seeded noise)", "add-remove", "replace-one", "gaussian", "laplace", "exponential", "marginal",
+    "cell", [], [1],
     ["age"], ["age", "age"], [["age"]], {}, {"a": 1}, "x" * 3000,
 )  # fmt: skip
 

@@ -30,9 +30,11 @@ def _call(draw: random.Random, data: Any, what: str) -> Call:
     good = pa.table(rows(random.Random(1), 20, private=False))
     match draw.randrange(6):
         case 0:
-            return Call(f"draft from {what}", lambda: op.Schema.draft(data))
+            return Call(f"draft from {what}", lambda: op.Schema.draft(data), public=True)
         case 1:
-            return Call(f"release beside {what}", lambda: op.release(good, data, **options), sound)
+            return Call(
+                f"release beside {what}", lambda: op.release(good, data, **options), sound, public=True
+            )
         case 2:
             return Call(
                 f"screen {what}",
@@ -49,10 +51,14 @@ def _call(draw: random.Random, data: Any, what: str) -> Call:
 def _odd_column(draw: random.Random, count: int) -> list[Any]:
     """Values of one odd kind, or of several."""
     makers: tuple[Callable[[int], Any], ...] = (
-        lambda i: f"zqxsecret{i}", lambda i: 7731977, lambda i: date(1937, 11, 23), lambda i: None, lambda i: float("nan"),
-        lambda i: Decimal("7731977.5"), lambda i: b"zqxsecret\xff", lambda i: [i], lambda i: {"a": i}, lambda i: datetime(1937, 11, 23, tzinfo=UTC),
-        lambda i: timedelta(days=i), lambda i: "zqxsecret" * 5000, lambda i: True, lambda i: 2**70, lambda i: object(), lambda i: 1 + 2j,
-        lambda i: np.float32(1.5), lambda i: pd.NaT, lambda i: pd.Period("2020"), lambda i: "a", lambda i: 5, lambda i: "\ud800", lambda i: (),
+        lambda i: f"zqxsecret{i}", lambda i: 7731977, lambda i: date(1937, 11, 23), lambda i: None,
+        lambda i: float("nan"),
+        lambda i: Decimal("7731977.5"), lambda i: b"zqxsecret\xff", lambda i: [i], lambda i: {"a": i},
+        lambda i: datetime(1937, 11, 23, tzinfo=UTC),
+        lambda i: timedelta(days=i), lambda i: "zqxsecret" * 5000, lambda i: True, lambda i: 2**70,
+        lambda i: object(), lambda i: 1 + 2j,
+        lambda i: np.float32(1.5), lambda i: pd.NaT, lambda i: pd.Period("2020"), lambda i: "a", lambda i: 5,
+        lambda i: "\ud800", lambda i: (),
         lambda i: np.array([1, 2]), lambda i: "a\0b", lambda i: float("inf"), lambda i: -0.0,
     )  # fmt: skip
     chosen = draw.sample(makers, draw.choice((1, 1, 2, 3)))
@@ -74,8 +80,10 @@ def pandas_types(draw: random.Random) -> Call:
     count = draw.choice(COUNTS)
     frame = pd.DataFrame(rows(draw, count, private=True))
     kinds: tuple[Any, ...] = (
-        "category", "string", "Int8", "Float32", "boolean", "object", "complex128", "float16", "uint64", "timedelta64[ns]",
-        "datetime64[ns]", "datetime64[ns, Europe/Berlin]", "period[D]", "Sparse[int64]", "interval", "string[pyarrow]", "double[pyarrow]",
+        "category", "string", "Int8", "Float32", "boolean", "object", "complex128", "float16", "uint64",
+        "timedelta64[ns]",
+        "datetime64[ns]", "datetime64[ns, Europe/Berlin]", "period[D]", "Sparse[int64]", "interval",
+        "string[pyarrow]", "double[pyarrow]",
         "bytes", "category[age]",
     )  # fmt: skip
     column, kind = draw.choice(("city", "age", "pay")), draw.choice(kinds)
@@ -159,7 +167,7 @@ def polars(draw: random.Random) -> Call:
         lambda: frame.with_columns(pl.struct("age", "note").alias("city")),
         lambda: frame.with_columns(pl.lit(None).alias("city")),
         lambda: frame.with_columns(pl.col("pay").fill_null(float("nan"))),
-        lambda: frame.lazy(),
+        frame.lazy,
         lambda: frame.lazy().with_columns(pl.col("note").cast(pl.Int64).alias("age")),
         lambda: frame.lazy().select("none"),
         lambda: frame.select("city"),
@@ -175,11 +183,16 @@ def relation(draw: random.Random) -> Call:
     table = pa.table(rows(draw, draw.choice(COUNTS), private=True))
     query = draw.choice(
         (
-            "SELECT * FROM t", "SELECT *, note::INT AS bad FROM t", "SELECT city, note::INT AS age, pay FROM t", "SELECT city, age, pay FROM t WHERE false",
-            "SELECT city, age, pay, [age] AS l FROM t", "SELECT city, age::HUGEINT AS age, pay FROM t", "SELECT city, INTERVAL 1 DAY AS age, pay FROM t",
-            "SELECT city, uuid() AS age, pay FROM t", "SELECT city, age::DECIMAL(9,2) AS age, pay FROM t", "SELECT city, note::ENUM('a') AS age, pay FROM t",
-            "SELECT {'a': city} AS city, age, pay FROM t", "SELECT city, age, pay, age FROM t", "SELECT city, now() AS age, pay FROM t", "SELECT city, age FROM t",
-            "SELECT note::BLOB AS city, age, pay FROM t", "SELECT city, MAP {'a': age} AS age, pay FROM t", "SELECT city, error(note) AS age, pay FROM t",
+            "SELECT * FROM t", "SELECT *, note::INT AS bad FROM t", "SELECT city, note::INT AS age, pay FROM t",
+            "SELECT city, age, pay FROM t WHERE false",
+            "SELECT city, age, pay, [age] AS l FROM t", "SELECT city, age::HUGEINT AS age, pay FROM t",
+            "SELECT city, INTERVAL 1 DAY AS age, pay FROM t",
+            "SELECT city, uuid() AS age, pay FROM t", "SELECT city, age::DECIMAL(9,2) AS age, pay FROM t",
+            "SELECT city, note::ENUM('a') AS age, pay FROM t",
+            "SELECT {'a': city} AS city, age, pay FROM t", "SELECT city, age, pay, age FROM t",
+            "SELECT city, now() AS age, pay FROM t", "SELECT city, age FROM t",
+            "SELECT note::BLOB AS city, age, pay FROM t", "SELECT city, MAP {'a': age} AS age, pay FROM t",
+            "SELECT city, error(note) AS age, pay FROM t",
         )
     )  # fmt: skip
     connection = duckdb.connect()

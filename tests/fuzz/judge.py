@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import tempfile
-
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from tests.fuzz.stock import SECRETS
 
 __all__ = ["judge"]
 
-SECONDS = 20
+SECONDS = 10
 LONGEST = 400
 _REMEDY = re.compile(
     r"; |\b(use|give|check|choose|copy|name|add|write|set|delete|declare|remove|must be|must lie|ask for|see|start)\b"
@@ -39,20 +38,26 @@ def judge(call: Call) -> str | None:
         contextlib.redirect_stderr(said),
         warnings.catch_warnings(record=True) as warned,
         records.listening(),
-        _limited(),
+        _limited() as late,
     ):
         warnings.simplefilter("always")
         try:
             result = call.run()
         except Exception as caught:  # noqa: BLE001 - anything may come, and is what is judged
             error = caught
-    problems = list(_of_texts([said.getvalue(), *records.texts, *(str(w.message) for w in warned)]))
-    problems += [
+    told = [said.getvalue(), *records.texts, *(str(w.message) for w in warned)]
+    problems = [
         f"a warning of another library: {w.category.__name__}: {w.message}"
         for w in warned
         if not issubclass(w.category, OpenPriorWarning | ResourceWarning)
     ]
+    if late:
+        problems.append(f"took more than {SECONDS} s")
+    if isinstance(result, Said):
+        told += [result.out, result.err]
     if error is not None:
+        # With its causes, as Python would print it: a cause that quotes a row is told, too.
+        told.append("".join(traceback.format_exception(error)))
         problems += _of_error(error)
         if said.getvalue():
             problems.append(f"printed {said.getvalue()!r}")
@@ -62,13 +67,15 @@ def judge(call: Call) -> str | None:
         succeeded, resumable = False, "--resume" in result.err
     else:
         succeeded, resumable = True, False
-        if isinstance(result, Said):
-            problems += _of_texts([result.out, result.err])
         try:
             call.right(result)
         except Exception as wrong:  # noqa: BLE001 - a result that cannot be used is not right, whatever it raises
             problems.append(f"not right: {''.join(traceback.format_exception(wrong)[-3:])}")
     problems += _of_files(call, before, _files(), succeeded=succeeded, resumable=resumable)
+    if not call.public:
+        problems += [
+            f"tells {secret!r}: {text[-600:]!r}" for text in told for secret in SECRETS if secret in text
+        ]
     return "\n".join(problems) or None
 
 
@@ -92,36 +99,27 @@ class _Records(logging.Handler):
 
 
 @contextlib.contextmanager
-def _limited() -> Iterator[None]:
-    """A call that takes too long is broken off, which is a failure like any other exception."""
+def _limited() -> Iterator[list[int]]:
+    """A call that takes too long is broken off; says so in the list, because the exception may be taken for another."""
+    late: list[int] = []
 
-    def late(number: int, frame: Any) -> None:
-        raise TimeoutError(f"took more than {SECONDS} s")
+    def stop(number: int, frame: Any) -> None:
+        late.append(number)
+        raise TimeoutError
 
-    kept = signal.signal(signal.SIGALRM, late)
+    kept = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
     try:
-        yield
+        yield late
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, kept)
-
-
-def _of_texts(texts: list[str]) -> Iterator[str]:
-    for text in texts:
-        for secret in SECRETS:
-            if secret in text:
-                yield f"tells {secret!r}: {text[:500]!r}"
-        if "Traceback" in text or "a bug in openprior" in text:
-            yield f"a traceback: {text[-800:]}"
 
 
 def _of_error(error: Exception) -> Iterator[str]:
     if not isinstance(error, OpenPriorError):
         yield "".join(traceback.format_exception(error))
         return
-    # With its causes, as Python would print it: a cause that quotes a row is told, too.
-    yield from _of_texts(["".join(traceback.format_exception(error)).replace("Traceback", "")])
     yield from _of_line(str(error))
 
 
@@ -135,9 +133,11 @@ def _of_line(text: str) -> Iterator[str]:
 
 
 def _of_said(said: Said) -> Iterator[str]:
-    yield from _of_texts([said.out, said.err])
+    if "a bug in openprior" in said.err:
+        yield f"a bug: {said.err[-1500:]}"
+        return
     if said.code == 2:
-        if "Usage:" not in said.err:
+        if "Usage:" not in said.err + said.out:
             yield f"wrong usage without usage: {said.err!r}"
         return
     lines = [line for line in said.err.splitlines() if not line.startswith("warning: ")]
@@ -178,7 +178,9 @@ def _of_files(
         for name in call.writes - after.keys():
             yield f"did not write {name}"
     for path in (Path(name) for name in after.keys() - before.keys() if not name.startswith("tmp/")):
-        if path.is_file() and any(secret.encode() in path.read_bytes() for secret in SECRETS):
+        if call.public or not path.is_file():
+            continue
+        if any(secret.encode() in path.read_bytes() for secret in SECRETS):
             yield f"a secret in {path}"
 
 

@@ -83,13 +83,20 @@ def broken(draw: random.Random) -> Call:
 
 STATEMENTS = (
     "DROP TABLE event", "DROP TABLE run", "DROP TABLE dataset", "PRAGMA user_version = 99", "PRAGMA user_version = 0",
-    "PRAGMA application_id = 1", "UPDATE dataset SET rho = -1", "UPDATE dataset SET rho = 'x'", "UPDATE dataset SET rho = 9e999",
-    "UPDATE dataset SET epsilon = 'x'", "UPDATE dataset SET delta = 5", "UPDATE dataset SET name = ''", "UPDATE dataset SET stated = 'x'",
-    "UPDATE run SET details = 'no json'", "UPDATE run SET details = '[]'", "UPDATE run SET details = X'ff'", "UPDATE run SET rho = 0.000001",
-    "UPDATE run SET epsilon = 'x'", "UPDATE run SET started = 5", "UPDATE run SET closed = 'x'", "UPDATE run SET dataset = 'nobody'",
-    "UPDATE run SET id = 'x'", "UPDATE run SET rho = 'x'", "UPDATE event SET details = '{'", "UPDATE event SET rho = 1e300",
-    "UPDATE event SET rho = 'x'", "UPDATE event SET seq = seq + 7", "DELETE FROM run", "DELETE FROM event", "DELETE FROM dataset",
-    "ALTER TABLE run DROP COLUMN details", "ALTER TABLE run ADD COLUMN more", "CREATE TABLE more (x)", "PRAGMA journal_mode = WAL",
+    "PRAGMA application_id = 1", "UPDATE dataset SET rho = -1", "UPDATE dataset SET rho = 'x'",
+    "UPDATE dataset SET rho = 9e999",
+    "UPDATE dataset SET epsilon = 'x'", "UPDATE dataset SET delta = 5", "UPDATE dataset SET name = ''",
+    "UPDATE dataset SET stated = 'x'",
+    "UPDATE run SET details = 'no json'", "UPDATE run SET details = '[]'", "UPDATE run SET details = X'ff'",
+    "UPDATE run SET rho = 0.000001",
+    "UPDATE run SET epsilon = 'x'", "UPDATE run SET started = 5", "UPDATE run SET closed = 'x'",
+    "UPDATE run SET dataset = 'nobody'",
+    "UPDATE run SET id = 'x'", "UPDATE run SET rho = 'x'", "UPDATE event SET details = '{'",
+    "UPDATE event SET rho = 1e300",
+    "UPDATE event SET rho = 'x'", "UPDATE event SET seq = seq + 7", "DELETE FROM run", "DELETE FROM event",
+    "DELETE FROM dataset",
+    "ALTER TABLE run DROP COLUMN details", "ALTER TABLE run ADD COLUMN more", "CREATE TABLE more (x)",
+    "PRAGMA journal_mode = WAL",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Values that are not what anybody asked for."""
+"""Values that are not what anybody asked for; private tables in the wrong place are among them."""
 
 import math
 import random
@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 __all__ = ["NUMBERS", "VALUES", "WORDS", "broken_bytes", "odd_value"]
 
@@ -17,12 +19,15 @@ NUMBERS: tuple[Any, ...] = (
     np.int64(3), np.uint8(1), np.bool_(True),
 )  # fmt: skip
 WORDS = (
-    "", " ", "x", "1", "-1", "nan", "1e400", "-inf", "0x10", "1_000", "٣", "ε", "a\nb", "\0", "\ud800", "'", '"', "%s", "{}",
+    "", " ", "x", "1", "-1", "nan", "1e400", "-inf", "0x10", "1_000", "٣", "ε", "a\nb", "\0", "\ud800", "'", '"',
+    "%s", "{}",
     "../x", "/", "~", "a" * 3000, "city", "age", "age,pay", ";", ",", "None", "true", "\U0001f600", "\u202e", "a,b;c",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, *NUMBERS, *WORDS, b"", b"x\xff", [], [1], ["a"], [["a"]], (), {}, {"a": 1}, set(), {1}, range(3), object, len,
-    3 + 4j, date(2020, 1, 1), np.array([1, 2]), np.array("x"), np.zeros((2, 2)), ..., NotImplemented, ValueError("x"),
+    None, *NUMBERS, *WORDS, b"", b"x\xff", [], [1], ["a"], [["a"]], (), {}, {"a": 1}, set(), {1}, range(3), object,
+    len,
+    pd.DataFrame({"note": ["zqxsecret", "zqxsecret"]}), pa.table({"note": ["zqxsecret"]}), 3 + 4j, date(2020, 1, 1),
+    np.array([1, 2]), np.array("x"), np.zeros((2, 2)), ..., NotImplemented, ValueError("x"),
 )  # fmt: skip
 
 

@@ -77,8 +77,6 @@ def mechanism(draw: random.Random) -> Call:
     cls = draw.choice(list(op.mechanisms().values()))
     fields = [f.name for f in dataclasses.fields(cls)]
     values = {name: odd_value(draw) for name in draw.sample(fields, min(len(fields), draw.choice((1, 1, 2))))}
-    if draw.random() < 0.1:
-        values["unknown"] = 1
     cheap = cls in (op.Ide, op.PublicProxy, op.MwemPub, op.PmwPub)
     options = release_options(draw)
 

@@ -52,17 +52,24 @@ column = "first"
 prefix = 1
 """
 ENTRIES: tuple[Any, ...] = (
-    True, False, 0, 1, -1, 2**31, 2**63 - 1, 10**30, 0.5, -0.0, float("nan"), float("inf"), -1e308, 5e-324, "", " ", "x", "a",
-    "categorical", "ordered", "boolean", "integer", "real", "datetime", "int8", "uint64", "double", "bool", "string", "half",
-    "date32[day]", "timestamp[us]", "timestamp[ns, tz=UTC]", "timestamp[s, tz=Nowhere/Land]", "timestamp[ms, tz=]", "time64[us]",
-    "list<item: int64>", "null", "binary", "decimal128(3, 1)", "duration[s]", "clip", "other", "error", "missing", "age", "city", [],
-    [1], [1, 2, 3], [3, 2, 1], [1, 1], [0, 1e400], [float("nan"), 1.0], [0.0, float("inf")], ["a"], ["a", "a"], ["a", "A"],
-    ["a ", "b"], ["a", 1], [True, False], [False, True], [[1, 2]], ["no", "yes"], [1, 2.5], [1, True], ["\U0001f600", "\u202e"],
+    True, False, 0, 1, -1, 2**31, 2**63 - 1, 10**30, 0.5, -0.0, float("nan"), float("inf"), -1e308, 5e-324, "", " ",
+    "x", "a",
+    "categorical", "ordered", "boolean", "integer", "real", "datetime", "int8", "uint64", "double", "bool", "string",
+    "half",
+    "date32[day]", "timestamp[us]", "timestamp[ns, tz=UTC]", "timestamp[s, tz=Nowhere/Land]", "timestamp[ms, tz=]",
+    "time64[us]",
+    "list<item: int64>", "null", "binary", "decimal128(3, 1)", "duration[s]", "clip", "other", "error", "missing",
+    "age", "city", [],
+    [1], [1, 2, 3], [3, 2, 1], [1, 1], [0, 1e400], [float("nan"), 1.0], [0.0, float("inf")], ["a"], ["a", "a"],
+    ["a", "A"],
+    ["a ", "b"], ["a", 1], [True, False], [False, True], [[1, 2]], ["no", "yes"], [1, 2.5], [1, True],
+    ["\U0001f600", "\u202e"],
     date(2020, 1, 1), datetime(2020, 1, 1), time(1, 2), [date(2020, 1, 1), date(1999, 1, 1)], [time(1), time(2)],
     [date(2020, 1, 1), datetime(2020, 1, 2)], {}, {"a": 1}, {"x": {"y": 2}}, "x" * 500, list(range(3000)),
 )  # fmt: skip
 KEYS = (
-    "kind", "dtype", "values", "bins", "low", "high", "missing", "missing_values", "other", "out_of_domain", "column", "prefix",
+    "kind", "dtype", "values", "bins", "low", "high", "missing", "missing_values", "other", "out_of_domain",
+    "column", "prefix",
     "map", "name", "", "unknown", "ü", "a.b", "person_id", "max_rows_per_person", "columns", "hierarchies", "notes",
 )  # fmt: skip
 

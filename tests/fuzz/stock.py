@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 import openprior as op
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema

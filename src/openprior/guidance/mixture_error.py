@@ -19,7 +19,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
 from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.certificate import certify
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
 
@@ -64,7 +64,7 @@ def best_mixture_error(
     max_seconds   of the exact form; the private one always solves to the end
     """
     public_source, source = open_source(public), open_source(private)
-    schema = schema or Schema.draft(public_source)
+    schema = Schema.draft(public_source) if schema is None else need_schema(schema)
     work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()
     if epsilon is None and delta is None:

@@ -18,6 +18,7 @@ import numpy as np
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
+from openprior.given import choice, several
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.ledger import Ledger
@@ -28,7 +29,7 @@ from openprior.privacy.statistics import Total
 from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.source import open_source
 
@@ -119,8 +120,7 @@ def screen(
     ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
     seed         given: repeatable noise for an experiment, NOT PRIVATE
     """
-    if by not in BY:
-        raise OptionError(f"by '{by}' is unknown; use 'distance' or 'mixture'")
+    choice("by", by, *BY)
     if by == "mixture" and relation != Relation.REPLACE_ONE:
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
@@ -163,11 +163,11 @@ def _encoded(candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | Non
     sources = (
         {str(name): open_source(data) for name, data in candidates.items()}
         if isinstance(candidates, Mapping)
-        else _named([open_source(data) for data in candidates])
+        else _named([open_source(data) for data in several("the public tables", candidates)])
     )
     if not sources:
         raise OptionError("there is no public table to screen; give at least one")
-    schema = schema or Schema.draft(next(iter(sources.values())))
+    schema = Schema.draft(next(iter(sources.values()))) if schema is None else need_schema(schema)
     return _Candidates(schema, {name: encode_table(source, schema) for name, source in sources.items()})
 
 

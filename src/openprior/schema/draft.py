@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from openprior.errors import SchemaError, SourceError
+from openprior.given import several, shown, whole_number
 from openprior.schema.bins import DAY, Datetime, Integer, Real
 from openprior.schema.columns import (
     MISSING_TOKENS,
@@ -64,8 +65,10 @@ def draft_columns(
     public: object, *, bins: int, max_values: int, person_id: str | None, exclude: Sequence[str] = ()
 ) -> tuple[tuple[Column, ...], dict[str, str]]:
     """The columns, and remarks on those that a person should look at."""
-    if bins < 1 or max_values < 1:
-        raise SchemaError(f"bins = {bins} and max_values = {max_values}; use at least 1 each")
+    for option, number in (("bins", bins), ("max_values", max_values)):
+        if whole_number(option, number, error=SchemaError) < 1:
+            raise SchemaError(f"{option} = {shown(number)}; use at least 1")
+    exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
     source = open_source(public)
     if person_id is not None and person_id not in source.columns:
         raise SchemaError(
