@@ -65,7 +65,6 @@ def workload(draw: random.Random) -> Call:
         lambda: op.Workload([("age", value)]).on(schema.domain),
         lambda: op.Workload(["age", "pay"], value).on(schema.domain),
         lambda: op.Workload(["age", "pay"], [1, value]).on(schema.domain),
-        lambda: op.Workload(["age"]).on(value),
         lambda: op.plan(schema, n=100, workload=value, epsilon=1.0, delta=1e-3).as_dict(),
     )
     return Call(f"workload of {value!r:.100} and {other!r:.100}", draw.choice(calls))

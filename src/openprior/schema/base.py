@@ -88,7 +88,8 @@ class Schema:
                 raise SchemaError(f"hierarchy '{level.name}' has the name of a column or level; rename it")
             if level.column not in names:
                 raise SchemaError(
-                    f"hierarchy '{level.name}' is over '{level.column}', which is not declared before it"
+                    f"hierarchy '{level.name}' is over '{level.column}', which is not declared before it; declare that "
+                    "first, or name another column"
                 )
             if level.column in below:
                 raise SchemaError(f"'{level.column}' has two hierarchies; chain them or drop one")

@@ -33,6 +33,7 @@ __all__ = ["draft_columns"]
 
 _OWN_CODES = 64  # integers in a range this short keep a code each
 _IDENTIFIER_ROWS = 1000
+_MOST = 1_000_000  # bins or values of a column
 _PARTS = 64  # partial counts held before they are merged
 _TRUTHS = (("false", "true"), ("no", "yes"))
 # No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
@@ -66,8 +67,8 @@ def draft_columns(
 ) -> tuple[tuple[Column, ...], dict[str, str]]:
     """The columns, and remarks on those that a person should look at."""
     for option, number in (("bins", bins), ("max_values", max_values)):
-        if whole_number(option, number, error=SchemaError) < 1:
-            raise SchemaError(f"{option} = {shown(number)}; use at least 1")
+        if not 1 <= whole_number(option, number, error=SchemaError) <= _MOST:
+            raise SchemaError(f"{option} = {shown(number)}; use at least 1 and at most {_MOST:,}")
     exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
     source = open_source(public)
     if person_id is not None and person_id not in source.columns:
