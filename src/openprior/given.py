@@ -84,8 +84,12 @@ def path_of(what: str, value: Any, *, error: type[OpenPriorError] = OptionError)
 
 
 def several(what: str, value: Any, *, error: type[OpenPriorError] = OptionError) -> tuple[Any, ...]:
-    """What a list, a tuple or the like holds; a text is not taken for a list of letters."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    """What a list, a tuple or the like holds; a text is no list of letters, and a table no list of its columns."""
+    if (
+        isinstance(value, str | bytes)
+        or not isinstance(value, Iterable)
+        or hasattr(value, "__arrow_c_stream__")
+    ):
         raise error(f"{what} cannot be {shown(value)}; give a list")
     try:
         return tuple(value)

@@ -30,9 +30,19 @@ def release(draw: random.Random) -> Call:
         options[name] = odd_value(draw)
     if "seed" in chosen and options["seed"] is None:
         options["seed"] = -1
-    keeps = {str(options.get(name)).partition("/")[0] for name in ("out", "ledger") if options.get(name)}
+    out, ledger = (
+        frozenset({name} if isinstance(name, str) and "/" not in name else ())
+        for name in (options.get("out"), options.get("ledger"))
+    )
     what = ", ".join(f"{name} = {options[name]!r:.100}" for name in chosen)
-    return Call(f"release with {what}", lambda: op.release(**options), sound, keeps=frozenset(keeps - {""}))
+    return Call(
+        f"release with {what}",
+        lambda: op.release(**options),
+        sound,
+        out - {""},
+        ledger,
+        "show_private" in chosen,
+    )
 
 
 def budget(draw: random.Random) -> Call:
