@@ -1,4 +1,4 @@
-"""Everything that leaves a process, collected to look for what must not: words, records, errors with their causes, files.
+"""Everything that leaves a process, collected to look for what must not: words, errors with their causes, files.
 
 Files are read before they are removed, so that what was there for a moment counts as well. Parquet, NumPy archives,
 ledgers and journals are looked at as they lie on the disk and decoded.

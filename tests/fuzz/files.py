@@ -174,7 +174,7 @@ def odd_array(draw: random.Random, count: int) -> pa.Array:
         lambda: pa.array(small, pa.duration("ns")),
         lambda: pa.array(small, pa.time32("s")),
         lambda: pa.array(small, pa.time64("ns")),
-        lambda: pa.array([-(2**62)] * count, pa.timestamp("s")),
+        lambda: pa.array([-(2**40)] * count, pa.timestamp("s")),
         lambda: pa.array(small, pa.timestamp("ns", "Europe/Berlin")),
         lambda: pa.array([2**63 + x for x in small], pa.uint64()),
         lambda: pa.array(np.array(small, np.float16)),

@@ -1,4 +1,4 @@
-"""Journals of broken runs that were cut, altered, mixed or exchanged, and runs that are resumed otherwise than they began."""
+"""Journals of broken runs that were cut, altered or mixed, and runs that are resumed otherwise than they began."""
 
 import base64
 import json

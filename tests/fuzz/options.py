@@ -1,6 +1,7 @@
 """Arguments of the public functions: of other types, out of range, or not what they seem."""
 
 import dataclasses
+import inspect
 import random
 from typing import Any
 
@@ -15,16 +16,11 @@ __all__ = ["GENERATORS"]
 TABLES = ("private.csv", "public.csv")
 
 
-def _sound_or_named(made: Any) -> None:
-    sound(made)
-
-
 def release(draw: random.Random) -> Call:
     """One or two arguments of a release are odd."""
     take(*TABLES)
     options = {**release_options(draw), "private": "private.csv", "public": "public.csv"}
-    names = ("private", "public", "schema", "workload", "epsilon", "delta", "mechanism", "ledger", "out", "seed", "relation",
-             "dataset", "format", "resume", "show_private", "progress")  # fmt: skip
+    names = sorted(set(inspect.signature(op.release).parameters))
     chosen = draw.sample(names, draw.choice((1, 1, 2)))
     for name in chosen:
         options[name] = odd_value(draw)
@@ -116,20 +112,33 @@ def plan(draw: random.Random) -> Call:
 def question(draw: random.Random) -> Call:
     """Screening, estimate, best mixture error and evaluation with odd arguments."""
     take(*TABLES)
-    value = odd_value(draw)
+    private, public = TABLES
+    asked = {"private": private, "epsilon": 1.0, "dataset": "x", "seed": 1}
     schema = Schema.from_toml(SCHEMA)
-    asked: tuple[tuple[Any, dict[str, Any]], ...] = (
-        (op.screen, {"private": "private.csv", "candidates": ["public.csv"], "epsilon": 1.0, "delta": 0.0, "schema": schema, "by": "distance",
-                     "marginals": 1, "relation": "replace-one", "dataset": "x", "seed": 1}),
-        (op.estimate_error, {"release": good_release(), "private": "private.csv", "epsilon": 1.0, "delta": 0.0, "workload": None,
-                             "of": "synthetic", "dataset": "x", "seed": 1}),
-        (op.best_mixture_error, {"private": "private.csv", "public": "public.csv", "schema": schema, "workload": None, "epsilon": 1.0,
-                                 "delta": 1e-3, "noise": "gaussian", "dataset": "x", "seed": 1}),
-        (op.evaluate, {"release": good_release(), "private": "private.csv", "workload": None, "of": "synthetic", "schema": None}),
-    )  # fmt: skip
-    function, options = draw.choice(asked)
-    name = draw.choice(sorted(options))
-    options[name] = -1 if name == "seed" and value is None else value
+    known = {"release": good_release(), "workload": None, "of": "synthetic"}
+    functions: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (
+            op.screen,
+            {
+                **asked,
+                "candidates": [public],
+                "schema": schema,
+                "by": "distance",
+                "marginals": 1,
+                "delta": 0.0,
+            },
+        ),
+        (op.estimate_error, {**asked, **known, "delta": 0.0}),
+        (
+            op.best_mixture_error,
+            {**asked, "public": public, "schema": schema, "delta": 1e-3, "noise": "laplace"},
+        ),
+        (op.evaluate, {**known, "private": private, "schema": None}),
+    )
+    function, options = draw.choice(functions)
+    name, value = draw.choice((*sorted(options), "workload", "relation")), odd_value(draw)
+    if name in inspect.signature(function).parameters:
+        options[name] = -1 if name == "seed" and value is None else value
     return Call(f"{function.__name__} with {name} = {value!r:.200}", lambda: function(**options))
 
 

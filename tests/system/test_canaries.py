@@ -223,7 +223,7 @@ REFUSED: dict[str, bytes] = {
     "one column": f"{TEXT}\n{NUMBER}\n".encode(),
 }
 WAYS: dict[str, Callable[[Watch, Any], object]] = {
-    "release": lambda watch, data: release(watch, data),
+    "release": release,
     "release, add-remove": lambda watch, data: release(
         watch, data, relation="add-remove", mechanism=op.Mst()
     ),
