@@ -145,11 +145,7 @@ def arrow(draw: random.Random) -> Call:
         lambda: table.schema,
         lambda: table["age"],
     )
-    return _call(
-        draw,
-        draw.choice(shapes)(),
-        f"arrow with {column} as {table.schema.field(column) if column in table.schema.names else '?'}",
-    )
+    return _call(draw, draw.choice(shapes)(), f"arrow with {', '.join(map(str, table.schema.types))}")
 
 
 def polars(draw: random.Random) -> Call:

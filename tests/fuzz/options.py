@@ -14,6 +14,14 @@ from tests.fuzz.stock import SCHEMA, good_release, release_options, take
 __all__ = ["GENERATORS"]
 
 TABLES = ("private.csv", "public.csv")
+_TUNE = {
+    "epsilon": 1.0,
+    "delta": 1e-3,
+    "grid": [op.PublicProxy()],
+    "seeds": 1,
+    "workers": 1,
+    "of": "synthetic",
+}
 
 
 def release(draw: random.Random) -> Call:
@@ -134,9 +142,14 @@ def question(draw: random.Random) -> Call:
             {**asked, "public": public, "schema": schema, "delta": 1e-3, "noise": "laplace"},
         ),
         (op.evaluate, {**known, "private": private, "schema": None}),
+        (op.evaluate_groups, {"release": good_release(), "private": private, "keys": ["city"]}),
+        (op.tune, {**_TUNE, "public": public, "past": None, "schema": schema}),
     )
     function, options = draw.choice(functions)
-    name, value = draw.choice((*sorted(options), "workload", "relation")), odd_value(draw)
+    name, value = (
+        draw.choice((*sorted(options.keys() - {"seeds", "workers"}), "workload", "relation")),
+        odd_value(draw),
+    )
     if name in inspect.signature(function).parameters:
         options[name] = -1 if name == "seed" and value is None else value
     return Call(f"{function.__name__} with {name} = {value!r:.200}", lambda: function(**options))

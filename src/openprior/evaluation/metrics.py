@@ -121,7 +121,7 @@ def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table,
     release = _opened(release)
     if schema is None and not isinstance(release, Release):
         raise OptionError("plain rows come without a schema; give schema=")
-    schema = schema or release.schema
+    schema = release.schema if schema is None else need_schema(schema)
     truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
     rows = release.synthetic if isinstance(release, Release) else release
     return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema

@@ -114,11 +114,8 @@ def _default_for_none(field: "dataclasses.Field[Any]", value: Any) -> Any:
 def _make(name: str, kind: type[Any], options: dict[str, Any]) -> Mechanism:
     try:
         mechanism: Mechanism = kind(**options)
-    except TypeError:
-        listed = ", ".join(f"{k} = {v!r}" for k, v in options.items())
-        raise OptionError(
-            f"{name} cannot take {listed}; see 'openprior mechanisms' for what its options may be"
-        ) from None
+    except OptionError as error:
+        raise OptionError(f"{name} cannot be as the grid has it: {error}") from None
     return mechanism
 
 

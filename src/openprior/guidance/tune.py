@@ -16,7 +16,7 @@ from typing import Any
 
 from openprior.counting.cells import Cells
 from openprior.counting.cores import available_cores
-from openprior.errors import OptionError
+from openprior.given import choice, whole_number
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
@@ -24,7 +24,7 @@ from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
 from openprior.privacy.calibrate import budget_rho
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.source import open_source
 
 __all__ = ["tune"]
@@ -63,14 +63,13 @@ def tune(
     progress   called as progress(done, of, what) when a run has ended
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
-    if of not in ("synthetic", "answers"):
-        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    choice("of =", of, "synthetic", "answers")
     for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
-        if count is not None and (not isinstance(count, int) or count < least):
-            raise OptionError(f"{name} ({count}) must be a whole number of at least {least}")
+        if count is not None:
+            whole_number(name, count, least)
     settings = checked_grid(grid, pure=delta == 0)
     newer = open_source(public)
-    schema = schema or Schema.draft(newer)
+    schema = Schema.draft(newer) if schema is None else need_schema(schema)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(
