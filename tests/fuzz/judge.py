@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import sqlite3
 import tempfile
 import traceback
 import warnings
@@ -30,7 +31,7 @@ _REMEDY = re.compile(
 
 def judge(call: Call) -> str | None:
     """Make the call; what is wrong with its ending, or None."""
-    before = _files()
+    before, open_before = _files(), _open_runs()
     said, records = io.StringIO(), _Records()
     result, error = None, None
     with (
@@ -72,6 +73,8 @@ def judge(call: Call) -> str | None:
         except Exception as wrong:  # noqa: BLE001 - a result that cannot be used is not right, whatever it raises
             problems.append(f"not right: {''.join(traceback.format_exception(wrong)[-3:])}")
     problems += _of_files(call, before, _files(), succeeded=succeeded, resumable=resumable)
+    if not succeeded and not resumable and _open_runs() - open_before:
+        problems.append("a run that was refused keeps its reservation")
     if not call.public:
         problems += [
             f"tells {secret!r}: {text[-600:]!r}" for text in told for secret in SECRETS if secret in text
@@ -182,6 +185,19 @@ def _of_files(
             continue
         if any(secret.encode() in path.read_bytes() for secret in SECRETS):
             yield f"a secret in {path}"
+
+
+def _open_runs() -> set[str]:
+    """The runs that hold a reservation in the working folder's ledger, if it has one that can be read."""
+    if not os.path.isfile("budget.sqlite"):
+        return set()
+    try:
+        with contextlib.closing(
+            sqlite3.connect("file:budget.sqlite?mode=ro", uri=True, timeout=0)
+        ) as connection:
+            return {str(run) for (run,) in connection.execute("SELECT id FROM run WHERE closed IS NULL")}
+    except (sqlite3.Error, UnicodeDecodeError):
+        return set()
 
 
 def _size(name: str) -> int:

@@ -86,7 +86,13 @@ def test_options_become_what_a_certificate_can_hold() -> None:
 
 def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) -> None:
     table, schema = arrow(PUBLIC), op.Schema.from_sizes(SIZES)
-    options: dict[str, Any] = {"schema": schema, "epsilon": 1.0, "delta": 1e-3, "mechanism": op.PublicProxy(), "seed": 1}
+    options: dict[str, Any] = {
+        "schema": schema,
+        "epsilon": 1.0,
+        "delta": 1e-3,
+        "mechanism": op.PublicProxy(),
+        "seed": 1,
+    }
     made = op.release(table, table, workload=op.all_marginals(1), **options)
     with pytest.raises(OptionError, match="format 'xml' is unknown"):
         made.save(tmp_path / "out", format="xml")
