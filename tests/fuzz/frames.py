@@ -143,7 +143,7 @@ def arrow(draw: random.Random) -> Call:
         lambda: table.slice(1),
         lambda: table.to_struct_array() if draw.random() < 0.5 else table.to_batches(),
         lambda: table.schema,
-        lambda: table["age"],
+        lambda: table.column(0),
     )
     return _call(draw, draw.choice(shapes)(), f"arrow with {', '.join(map(str, table.schema.types))}")
 

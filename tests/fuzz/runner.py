@@ -20,6 +20,7 @@ KNOWN = (
     "'pipe'",
     "openprior/privacy/ledger.py",
     "openprior/privacy/ledger_file.py",
+    "openprior/command_line/ledgers.py",
     "openprior/privacy/journal.py",
     "openprior/privacy/run.py",
     "openprior/privacy/session.py",

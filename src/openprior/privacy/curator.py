@@ -159,6 +159,9 @@ class Curator:
 
         with self.__purse.account.lock:  # measurements are kept in the order of their events
             values = _recorded(self.__purse.perform(event, act), "values", np.ndarray)
+            known = statistic.cells(self.layout.full_domain)
+            if values.ndim != 1 or (known and len(values) != self.layout.full_domain.size(known[0])):
+                raise _foreign_journal()
             noisy, sigma = (
                 statistic.in_units(numbers, unit, lambda: self.n)
                 for numbers in (values.astype(np.float64), event.standard_deviation)
