@@ -73,7 +73,8 @@ def judge(call: Call) -> str | None:
         except Exception as wrong:  # noqa: BLE001 - a result that cannot be used is not right, whatever it raises
             problems.append(f"not right: {''.join(traceback.format_exception(wrong)[-3:])}")
     problems += _of_files(call, before, _files(), succeeded=succeeded, resumable=resumable)
-    if not succeeded and not resumable and _open_runs() - open_before:
+    open_after = _open_runs()
+    if not (succeeded or resumable or open_before is None or open_after is None) and open_after - open_before:
         problems.append("a run that was refused keeps its reservation")
     if not call.public:
         problems += [
@@ -187,8 +188,8 @@ def _of_files(
             yield f"a secret in {path}"
 
 
-def _open_runs() -> set[str]:
-    """The runs that hold a reservation in the working folder's ledger, if it has one that can be read."""
+def _open_runs() -> set[str] | None:
+    """The runs that hold a reservation in the working folder's ledger; None if it cannot be read."""
     if not os.path.isfile("budget.sqlite"):
         return set()
     try:
@@ -197,7 +198,7 @@ def _open_runs() -> set[str]:
         ) as connection:
             return {str(run) for (run,) in connection.execute("SELECT id FROM run WHERE closed IS NULL")}
     except (sqlite3.Error, UnicodeDecodeError):
-        return set()
+        return None
 
 
 def _size(name: str) -> int:

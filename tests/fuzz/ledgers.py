@@ -59,7 +59,7 @@ def _a_run() -> str:
     try:
         with contextlib.closing(sqlite3.connect(NAME, timeout=0)) as connection:
             return str(connection.execute("SELECT id FROM run").fetchone()[0])
-    except (sqlite3.Error, TypeError):
+    except (sqlite3.Error, TypeError, UnicodeDecodeError):
         return "x"
 
 

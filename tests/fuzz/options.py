@@ -170,7 +170,6 @@ def opened(draw: random.Random) -> Call:
     return Call(
         f"an opened release and {value!r:.200}",
         draw.choice(calls),
-        writes=frozenset({"out"} if value == "csv" else ()),
     )
 
 

@@ -88,11 +88,11 @@ def draft_columns(
     for batch in source.batches(names):
         for name in names:
             array = plain(batch.column(name))
-            if pa.types.is_nested(array.type):
-                raise SchemaError(
-                    f"column '{name}' holds {array.type}, several values per row; flatten or drop it"
-                )
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            if pa.types.is_nested(kind):
+                raise SchemaError(f"column '{name}' holds {kind}, several values per row; flatten or drop it")
+            if isinstance(kind, pa.BaseExtensionType):
+                raise SchemaError(f"column '{name}' holds {kind}; write it as text or numbers, or drop it")
             types[name] = _common(types.get(name, kind), kind)
             parts[name].append(_count(array))
             if len(parts[name]) >= _PARTS:
