@@ -74,13 +74,18 @@ def path_of(what: str, value: Any, *, error: type[OpenPriorError] = OptionError)
     if not isinstance(value, str | os.PathLike):
         raise error(f"{what} cannot be {shown(value)}; give a path")
     name = os.fspath(value)
-    try:
-        possible = isinstance(name, str) and "\0" not in name and bool(os.fsencode(name))
-    except UnicodeEncodeError:
-        possible = False
-    if not possible:
+    if not isinstance(name, str) or not _is_possible(name):
         raise error(f"{what} cannot be {shown(name)}, which no file can be called; give another path")
     return Path(name)
+
+
+def _is_possible(name: str) -> bool:
+    """Whether a file can have the name: elsewhere such names raise errors of many kinds."""
+    try:
+        lengths = [len(os.fsencode(part)) for part in Path(name).parts]
+    except UnicodeEncodeError:
+        return False
+    return bool(name) and "\0" not in name and max(lengths, default=0) <= 255 and sum(lengths) < 4000
 
 
 def several(what: str, value: Any, *, error: type[OpenPriorError] = OptionError) -> tuple[Any, ...]:

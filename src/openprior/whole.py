@@ -42,7 +42,7 @@ def fresh(path: str | Path) -> Path:
         raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
     if len(os.fsencode(folder.name)) > _LONGEST_NAME:
         raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
-    if not folder.parent.is_dir():
+    if not os.path.isdir(folder.parent):  # which says no, and does not raise, where a name is too long
         raise ReleaseError(
             f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
         )

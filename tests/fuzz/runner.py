@@ -18,6 +18,7 @@ KNOWN = (
     "openprior/tables/source.py",
     "openprior/tables/files.py",
     "'pipe'",
+    " pipe -",
     "openprior/privacy/ledger.py",
     "openprior/privacy/ledger_file.py",
     "openprior/command_line/ledgers.py",

@@ -43,7 +43,7 @@ def test_texts_paths_and_lists() -> None:
     for value in ("c", None, 1, ["a"], PRIVATE):
         with pytest.raises(OptionError, match="is unknown; use 'a' or 'b'"):
             choice("by", value, "a", "b")
-    for value in ("", "a\0b", "\ud800", None, 5, b"x", PRIVATE):
+    for value in ("", "a\0b", "\ud800", "x" * 256, "x/" * 4000, None, 5, b"x", PRIVATE):
         with pytest.raises(OptionError, match="give"):
             path_of("it", value)
     for value in ("ab", b"ab", 5, None, np.array("x"), PRIVATE):

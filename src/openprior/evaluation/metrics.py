@@ -94,7 +94,8 @@ def _opened(release: Any) -> Any:
     if not isinstance(release, str | os.PathLike):
         return release
     folder = path_of("a release", release, error=ReleaseError)
-    return open_release(folder) if folder.is_dir() and (folder / "certificate.json").is_file() else release
+    # os.path says no, and does not raise, where a name is too long for any file.
+    return open_release(folder) if os.path.isfile(folder / "certificate.json") else release
 
 
 def wanted_workload(workload: Any, schema: Schema, release: Release | None) -> Workload:
@@ -171,11 +172,11 @@ def write_report(
 def check_place(path: Path) -> None:
     """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
     for folder in path.absolute().parents:
-        if (folder / "certificate.json").exists():
+        if os.path.exists(folder / "certificate.json"):
             raise ReleaseError(
                 f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
             )
-    if path.exists():
+    if os.path.exists(path):
         try:
             known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
