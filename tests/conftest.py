@@ -26,6 +26,8 @@ LONGEST = (
     "system/test_docs.py",
     "statistical/test_samplers.py",
     "reference/models/test_tilt.py",
+    "fuzz/test_fuzz.py",
+    "system/test_canaries.py",
     "system/test_bad_input.py",
     "statistical/test_intervals.py",
     "statistical/test_never_hurts.py",

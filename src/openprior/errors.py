@@ -38,8 +38,19 @@ __all__ = [
 ]
 
 
+_LONGEST = 400
+
+
 class OpenPriorError(Exception):
-    """Base of every error that openprior raises on purpose; the CLI prints it as one line."""
+    """Base of every error that openprior raises on purpose; one line, whatever names and values it quotes."""
+
+    def __init__(self, message: str = "") -> None:
+        line = " ".join(str(message).split())
+        if len(line) > _LONGEST:
+            line = (
+                f"{line[: _LONGEST * 5 // 8]} … {line[-_LONGEST * 5 // 16 :]}"  # the remedy stands at the end
+            )
+        super().__init__(line)
 
 
 class OpenPriorWarning(UserWarning):

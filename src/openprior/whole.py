@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from openprior.errors import ReleaseError
+from openprior.given import path_of
 
 __all__ = ["appearing", "fresh", "sweep", "write_file"]
 
@@ -36,12 +37,12 @@ def write_file(path: Path, text: str) -> None:
 
 def fresh(path: str | Path) -> Path:
     """Where a folder will appear: a name that is free, in a place that can be written."""
-    folder = Path(path).absolute()
+    folder = path_of("the output folder", path, error=ReleaseError).absolute()
     if os.path.lexists(folder):
         raise ReleaseError(f"output folder {path} exists; choose another name or remove it")
     if len(os.fsencode(folder.name)) > _LONGEST_NAME:
         raise ReleaseError(f"the name of output folder {path} is too long; use at most {_LONGEST_NAME} bytes")
-    if not folder.parent.is_dir():
+    if not os.path.isdir(folder.parent):  # which says no, and does not raise, where a name is too long
         raise ReleaseError(
             f"the folder {folder.parent.name} that should hold {path} does not exist; create it first"
         )

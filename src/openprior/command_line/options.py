@@ -1,5 +1,6 @@
 """What the commands have in common: options that mean the same everywhere, and checks before long work."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,9 +48,10 @@ Mechanism = Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprio
 
 def check_new(out: Path) -> None:
     """Before the work, so that nobody waits for it in vain."""
-    if out.exists():
+    # os.path, here and below, says no and does not raise where a name is too long for any file.
+    if os.path.lexists(out):
         raise OptionError(f"{out} exists; choose another name or remove it")
-    if not out.absolute().parent.is_dir():
+    if not os.path.isdir(out.absolute().parent):
         raise OptionError(f"the folder that should hold {out} does not exist; create it first")
 
 
@@ -82,6 +84,6 @@ def opened(path: Path, timeout: float) -> Any:
     """A ledger that is there."""
     from openprior.privacy.ledger import Ledger as Book
 
-    if not path.exists():
+    if not os.path.exists(path):
         raise LedgerError(f"there is no ledger {path}; check the name")
     return Book(path, timeout=timeout)

@@ -83,7 +83,7 @@ def evaluate_groups(
     penalty     a group whose number of rows is off by this much or more has the worst error, 2
     """
     guess, truth, schema = tables_of(release, private, schema)
-    names = canonical(tuple(keys), schema.domain)
+    names = canonical(keys, schema.domain)
     others = [a for a in schema.domain if a not in names]
     if not others:
         raise OptionError("the keys are all columns there are; leave some to compare")

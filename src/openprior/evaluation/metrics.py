@@ -4,6 +4,7 @@ With p the private shares and q the released ones, each marginal summing to 1: t
 over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, that is over all cells of all marginals.
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
+from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
 from openprior.whole import write_file
 
@@ -79,7 +81,9 @@ def evaluate(
     if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
-    schema = schema or (opened.schema if opened else Schema.draft(release))
+    if schema is None:
+        schema = opened.schema if opened else Schema.draft(release)
+    need_schema(schema)
     work = wanted_workload(workload, schema, opened)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
@@ -87,22 +91,24 @@ def evaluate(
 
 def _opened(release: Any) -> Any:
     """A release for the path of one; anything else as it is."""
-    is_folder = isinstance(release, str | Path) and (Path(release) / "certificate.json").is_file()
-    return open_release(release) if is_folder else release
+    if not isinstance(release, str | os.PathLike):
+        return release
+    folder = path_of("a release", release, error=ReleaseError)
+    # os.path says no, and does not raise, where a name is too long for any file.
+    return open_release(folder) if os.path.isfile(folder / "certificate.json") else release
 
 
 def wanted_workload(workload: Any, schema: Schema, release: Release | None) -> Workload:
     """The workload to judge by: the one given, the release's own, or all three-way marginals."""
     default = release.workload if release else all_marginals(3)
-    return workload_on(workload or None, schema.domain, default)
+    return workload_on(workload, schema.domain, default)
 
 
 def released_shares(
     release: Any, schema: Schema, work: Workload, of: str
 ) -> dict[Marginal, NDArray[np.float64]]:
     """What was released about each marginal, summing to 1: by the rows, or by the model's answers."""
-    if of not in ("synthetic", "answers"):
-        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    choice("of =", of, "synthetic", "answers")
     if of == "answers":
         answers = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
@@ -116,7 +122,7 @@ def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table,
     release = _opened(release)
     if schema is None and not isinstance(release, Release):
         raise OptionError("plain rows come without a schema; give schema=")
-    schema = schema or release.schema
+    schema = release.schema if schema is None else need_schema(schema)
     truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
     rows = release.synthetic if isinstance(release, Release) else release
     return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
@@ -166,11 +172,11 @@ def write_report(
 def check_place(path: Path) -> None:
     """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
     for folder in path.absolute().parents:
-        if (folder / "certificate.json").exists():
+        if os.path.exists(folder / "certificate.json"):
             raise ReleaseError(
                 f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
             )
-    if path.exists():
+    if os.path.exists(path):
         try:
             known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):

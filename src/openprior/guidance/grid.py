@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openprior.errors import OptionError
+from openprior.given import several
 from openprior.methods.base import Mechanism, mechanisms
 
 __all__ = ["changed_options", "checked_grid", "default_grid", "described", "grid_of", "options_text"]
@@ -66,7 +67,7 @@ def checked_grid(
     """The settings as a list: as given, as a product, or the default."""
     if grid is None:
         return default_grid(pure=pure)
-    settings = grid_of(grid) if isinstance(grid, Mapping) else list(grid)
+    settings = grid_of(grid) if isinstance(grid, Mapping) else list(several("the grid", grid))
     if not settings:
         raise OptionError("the grid is empty; give at least one setting, such as openprior.Tilt(), or None")
     for i, setting in enumerate(settings):
@@ -114,11 +115,8 @@ def _default_for_none(field: "dataclasses.Field[Any]", value: Any) -> Any:
 def _make(name: str, kind: type[Any], options: dict[str, Any]) -> Mechanism:
     try:
         mechanism: Mechanism = kind(**options)
-    except TypeError:
-        listed = ", ".join(f"{k} = {v!r}" for k, v in options.items())
-        raise OptionError(
-            f"{name} cannot take {listed}; see 'openprior mechanisms' for what its options may be"
-        ) from None
+    except OptionError as error:
+        raise OptionError(f"{name} cannot be as the grid has it: {error}") from None
     return mechanism
 
 

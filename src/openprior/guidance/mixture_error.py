@@ -19,7 +19,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
 from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.certificate import certify
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
 
@@ -65,6 +65,7 @@ def best_mixture_error(
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     max_seconds   of the exact form; the private one always solves to the end
     """
+    schema = None if schema is None else need_schema(schema)
     source, (public_source,) = open_apart(private, [public], None if schema is None else schema.names)
     schema = schema or Schema.draft(public_source)
     work = workload_on(workload, schema.domain, default=all_marginals(2))

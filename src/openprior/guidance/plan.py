@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from openprior.errors import OptionError
+from openprior.given import whole_number
 from openprior.guidance.bounds import (
     pmw_pub_error_bound,
     pmw_pub_rounds,
@@ -30,9 +30,10 @@ from openprior.guidance.costs import Cost, costs_of
 from openprior.guidance.plan_words import PlanTable, advice_of, tables_of
 from openprior.guidance.shares import LEVEL, Noise, PlannedBudget, largest_cell
 from openprior.methods.base import Sizes
+from openprior.privacy.calibrate import plain_number
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.schema.layout import Layout
 
 __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theory", "plan"]
@@ -152,9 +153,10 @@ def plan(
     relation       "replace-one" (n is public) or "add-remove" (n is your guess)
     public_rows    how many rows the public table has; for the bounds and the time that methods with a prior take
     """
-    for name, count in (("n", n), ("public_rows", public_rows)):
-        if count is not None and (not isinstance(count, int) or count < 2):
-            raise OptionError(f"{name} ({count}) must be a whole number of at least 2")
+    need_schema(schema)
+    n = whole_number("n", n, 2)
+    public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2)
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     unit = Unit.of(schema, relation)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     budget = PlannedBudget(unit, n, epsilon, delta)

@@ -18,6 +18,7 @@ import numpy as np
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
+from openprior.given import choice, several
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.ledger import Ledger
@@ -28,7 +29,7 @@ from openprior.privacy.statistics import Total
 from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.same import open_apart
 from openprior.tables.source import Source
@@ -122,8 +123,7 @@ def screen(
     seed         given: repeatable noise for an experiment, NOT PRIVATE
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
-    if by not in BY:
-        raise OptionError(f"by '{by}' is unknown; use 'distance' or 'mixture'")
+    choice("by", by, *BY)
     if by == "mixture" and relation != Relation.REPLACE_ONE:
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
@@ -166,7 +166,10 @@ def _encoded(
     private: Any, candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None
 ) -> tuple[Source, _Candidates]:
     """The private table, opened, and the public ones as codes, by name."""
-    tables = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)
+    schema = None if schema is None else need_schema(schema)
+    tables = list(
+        candidates.values() if isinstance(candidates, Mapping) else several("the public tables", candidates)
+    )
     if not tables:
         raise OptionError("there is no public table to screen; give at least one")
     source, publics = open_apart(private, tables, None if schema is None else schema.names)

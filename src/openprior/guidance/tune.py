@@ -17,6 +17,7 @@ from typing import Any
 from openprior.counting.cells import Cells
 from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
+from openprior.given import choice, whole_number
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
@@ -25,7 +26,7 @@ from openprior.methods.base import Mechanism, Progress
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.same import same
 from openprior.tables.source import open_source
 
@@ -66,12 +67,12 @@ def tune(
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
     caution(large_epsilon(epsilon))
-    if of not in ("synthetic", "answers"):
-        raise OptionError(f"of = '{of}' is unknown; use 'synthetic' or 'answers'")
+    choice("of =", of, "synthetic", "answers")
     for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
-        if count is not None and (not isinstance(count, int) or count < least):
-            raise OptionError(f"{name} ({count}) must be a whole number of at least {least}")
+        if count is not None:
+            whole_number(name, count, least)
     settings = checked_grid(grid, pure=delta == 0)
+    schema = None if schema is None else need_schema(schema)
     newer, older = open_source(public), None if past is None else open_source(past)
     if older is not None and (past is public or same(newer, older, None if schema is None else schema.names)):
         raise OptionError("public and past are the same table; give an older one as past, or none")

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 import numpy as np
 
 from openprior.errors import OpenPriorWarning, OptionError
+from openprior.methods.option_kinds import fit_options
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Total
@@ -185,12 +186,25 @@ def register(name: str) -> Callable[[type[M]], type[M]]:
             raise TypeError(
                 f"mechanism '{name}' exists twice, as {_path(other)} and as {_path(cls)}; rename one of them"
             )
+        _check_options_first(cls)
         mechanism = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         mechanism.name = name
         _REGISTRY[name] = mechanism
         return mechanism
 
     return decorate
+
+
+def _check_options_first(cls: type[Mechanism]) -> None:
+    """Have every option be what it is declared to be before the mechanism's own checks look at ranges."""
+    ranges: Callable[[Mechanism], None] | None = vars(cls).get("__post_init__")
+
+    def check_all(self: Mechanism) -> None:
+        fit_options(self)
+        if ranges is not None:
+            ranges(self)
+
+    setattr(cls, "__post_init__", check_all)  # noqa: B010 - the abstract class has none of its own
 
 
 def _path(cls: type[Any]) -> str:

@@ -10,10 +10,14 @@ Conversions round towards more privacy: a ρ obtained from (ε, δ) is never too
 True
 """
 
+import contextlib
 import functools
 import math
 
+import numpy as np
+
 from openprior.errors import OptionError
+from openprior.given import shown
 
 __all__ = [
     "budget_rho",
@@ -91,9 +95,10 @@ def plain_number(name: str, value: float) -> float:
     >>> plain_number("epsilon", 1), plain_number("delta", 0.5)
     (1.0, 0.5)
     """
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise OptionError(f"{name} ({value!r}) must be a number")
-    return float(value)
+    if not isinstance(value, bool | np.bool_ | str) and hasattr(value, "__float__"):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)
+    raise OptionError(f"{name} ({shown(value)}) must be a number")
 
 
 def pure_rho(epsilon: float) -> float:

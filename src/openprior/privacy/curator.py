@@ -12,12 +12,12 @@ outcomes as long as the running sum never passes ρ, and the ledger refuses what
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import fsum
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from openprior.counting.engine import Executor
-from openprior.errors import PrivacyError
+from openprior.errors import JournalError, PrivacyError
 from openprior.privacy.account import Account, PartPurse, Purse
 from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
 from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, Laplace, Part, PermuteAndFlip
@@ -33,6 +33,8 @@ from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 
 __all__ = ["Curator"]
+
+_T = TypeVar("_T", np.ndarray[Any, Any], list[Any])
 
 
 class Curator:
@@ -155,8 +157,10 @@ class Curator:
             return {"values": self.__noise.laplace(exact, event.scale)}
 
         with self.__purse.account.lock:  # measurements are kept in the order of their events
-            values = self.__purse.perform(event, act)["values"]
-            assert isinstance(values, np.ndarray)
+            values = _recorded(self.__purse.perform(event, act), "values", np.ndarray)
+            known = statistic.cells(self.layout.full_domain)
+            if values.ndim != 1 or (known and len(values) != self.layout.full_domain.size(known[0])):
+                raise _foreign_journal()
             noisy, sigma = (
                 statistic.in_units(numbers, unit, lambda: self.n)
                 for numbers in (values.astype(np.float64), event.standard_deviation)
@@ -204,8 +208,9 @@ class Curator:
                     values, left = np.delete(values, i), np.delete(left, i)
             return {"indices": drawn}
 
-        indices = self.__purse.perform(event, act)["indices"]
-        assert isinstance(indices, list)
+        indices = _recorded(self.__purse.perform(event, act), "indices", list)
+        if len(indices) != k or not all(type(i) is int and 0 <= i < candidates.count for i in indices):
+            raise _foreign_journal()
         return tuple(indices)
 
     def partition(
@@ -252,3 +257,17 @@ class Curator:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         self.__refuse()
+
+
+def _recorded(outcome: object, name: str, kind: type[_T]) -> _T:
+    """What an outcome holds under a name; a journal that others wrote to may hold anything."""
+    value = outcome.get(name) if isinstance(outcome, Mapping) else None
+    if not isinstance(value, kind):
+        raise _foreign_journal()
+    return value
+
+
+def _foreign_journal() -> JournalError:
+    return JournalError(
+        "the journal holds an outcome that no step of this run can have; restore the file, or start a new run"
+    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from openprior.errors import OptionError
+from openprior.given import shown
 from openprior.schema.base import Schema
 
 __all__ = ["Relation", "Unit"]
@@ -103,5 +104,5 @@ class Unit:
 def _relation(name: str) -> Relation:
     try:
         return Relation(name)
-    except ValueError:
-        raise OptionError(f"relation '{name}' is unknown; use 'replace-one' or 'add-remove'") from None
+    except (ValueError, TypeError):
+        raise OptionError(f"relation {shown(name)} is unknown; use 'replace-one' or 'add-remove'") from None

@@ -18,6 +18,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from openprior.errors import WorkloadError
+from openprior.given import finite_number, several, shown, whole_number
 from openprior.schema.domain import Domain
 
 __all__ = [
@@ -37,9 +38,12 @@ Marginal = tuple[str, ...]
 
 def canonical(marginal: Iterable[str] | str, domain: Domain) -> Marginal:
     """The marginal in the domain's column order, checked: known attributes, each once, at least one."""
-    names = (marginal,) if isinstance(marginal, str) else tuple(marginal)
+    names = (marginal,) if isinstance(marginal, str) else several("a marginal", marginal, error=WorkloadError)
     if not names:
         raise WorkloadError("an empty marginal; name at least one column")
+    for name in names:
+        if not isinstance(name, str):
+            raise WorkloadError(f"a marginal with {shown(name)} in it; name columns by their texts")
     if len(set(names)) != len(names):
         raise WorkloadError(f"marginal {names} names a column twice; name each once")
     for name in names:
@@ -71,13 +75,19 @@ class Workload:
         weights: Sequence[float] | None = None,
         domain: Domain | None = None,
     ) -> None:
-        tuples = tuple((m,) if isinstance(m, str) else tuple(m) for m in marginals)
-        values = (1.0,) * len(tuples) if weights is None or len(weights) == 0 else tuple(map(float, weights))
+        listed = several("a workload", marginals, error=WorkloadError)
+        tuples = tuple(
+            (m,) if isinstance(m, str) else several("a marginal", m, error=WorkloadError) for m in listed
+        )
+        given = () if weights is None else several("weights", weights, error=WorkloadError)
+        values = tuple(finite_number("a weight", w, error=WorkloadError) for w in given) or (1.0,) * len(
+            tuples
+        )
         if not tuples:
             raise WorkloadError("an empty workload; name at least one marginal")
         if len(values) != len(tuples):
             raise WorkloadError(f"{len(values)} weights for {len(tuples)} marginals; give one each")
-        if not all(math.isfinite(v) and v > 0 for v in values):
+        if not all(v > 0 for v in values):
             raise WorkloadError("a workload's weights must be positive and finite")
         object.__setattr__(self, "marginals", tuples)
         object.__setattr__(self, "weights", values)
@@ -186,13 +196,15 @@ def all_marginals(k: int) -> WorkloadPlan:
 
 def random_marginals(k: int, count: int, seed: int) -> WorkloadPlan:
     """`count` different k-way marginals drawn uniformly; all of them if there are not that many."""
-    if count < 1:
-        raise WorkloadError(f"count = {count}; ask for at least one marginal")
-    return _RandomMarginals(_order(k), count, seed)
+    if whole_number("count", count, error=WorkloadError) < 1:
+        raise WorkloadError(f"count = {shown(count)}; ask for at least one marginal")
+    return _RandomMarginals(_order(k), int(count), whole_number("seed", seed, 0, error=WorkloadError))
 
 
 def target_marginals(target: str, k: int) -> WorkloadPlan:
     """All k-way marginals that contain the target column."""
+    if not isinstance(target, str):
+        raise WorkloadError(f"the target is {shown(target)}; give the name of a column")
     return _TargetMarginals(target, _order(k))
 
 
@@ -210,6 +222,6 @@ def workload_on(
 
 
 def _order(k: int) -> int:
-    if k < 1:
-        raise WorkloadError(f"k = {k}; a marginal needs at least one column")
-    return k
+    if whole_number("k", k, error=WorkloadError) < 1:
+        raise WorkloadError(f"k = {shown(k)}; a marginal needs at least one column")
+    return int(k)

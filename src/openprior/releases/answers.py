@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.errors import WorkloadError
+from openprior.given import several
 from openprior.models.base import Model
 from openprior.questions.workload import Marginal, Workload, canonical
 from openprior.releases.intervals import Known, known_about
@@ -44,7 +46,7 @@ def labelled(
     """
     import pyarrow as pa
 
-    asked = (columns,) if isinstance(columns, str) else tuple(columns)
+    asked = (columns,) if isinstance(columns, str) else several("the columns", columns, error=WorkloadError)
     marginal = canonical(asked, model.domain)
     sizes = [model.domain[a] for a in marginal]
     place = np.arange(model.domain.size(marginal)).reshape(sizes)

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
-from openprior.errors import OpenPriorWarning, OptionError, SourceError
+from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
+from openprior.given import choice, path_of, shown
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
-from openprior.privacy.calibrate import budget_rho
+from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
@@ -31,7 +32,7 @@ from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
 from openprior.releases.measurements import Measurements
 from openprior.releases.view import View, view_of
-from openprior.schema.base import Schema
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Release", "open_release", "release"]
+
+FORMATS = ("parquet", "csv")
+"""Of the synthetic rows."""
 
 
 class Release:
@@ -88,6 +92,7 @@ class Release:
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
         """Write the release folder, whole or not at all."""
+        choice("format", format, *FORMATS)
         folder = fresh(path)
         with appearing(folder) as draft:
             write(self, draft, format)
@@ -133,12 +138,14 @@ def release(
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
+    epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
-    if format not in ("parquet", "csv"):
-        raise OptionError(f"format '{format}' is unknown; use 'parquet' or 'csv'")
-    chosen: Mechanism = mechanism or Tilt()
+    choice("format", format, *FORMATS)
+    chosen: Mechanism = Tilt() if mechanism is None else mechanism
     if not isinstance(chosen, Mechanism):
-        raise OptionError(f"mechanism {chosen!r} is not one; give an instance such as openprior.Tilt()")
+        raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
+    if progress is not None and not callable(progress):
+        raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -150,6 +157,7 @@ def release(
         return _finished(Path(out), ledger)
     target = None if out is None else fresh(out)
 
+    schema = None if schema is None else need_schema(schema)
     private, others = open_apart(
         private, [] if public is None else [public], None if schema is None else schema.names
     )
@@ -203,7 +211,7 @@ def release(
 
 def open_release(path: str | Path) -> Release:
     """Open a release folder, which must be just as it was written; needs no private data."""
-    return Release(**read(Path(path)))
+    return Release(**read(path_of("a release folder", path, error=ReleaseError)))
 
 
 # Before the budget is touched.

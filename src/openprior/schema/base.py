@@ -16,9 +16,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from openprior.errors import OpenPriorWarning, SchemaError
+from openprior.given import path_of, several, shown
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
@@ -26,7 +26,16 @@ from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
 from openprior.whole import write_file
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "need_schema"]
+
+
+def need_schema(value: object) -> "Schema":
+    """The value, which a caller gave as a schema, if it is one."""
+    if not isinstance(value, Schema):
+        raise SchemaError(
+            f"the schema is {shown(value)}; give one, such as openprior.Schema.load('schema.toml')"
+        )
+    return value
 
 
 @dataclass(frozen=True)
@@ -43,8 +52,14 @@ class Schema:
     """Remarks of the draft, by column; written as comments."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "hierarchies", tuple(self.hierarchies))
+        for name, kind in (("columns", Column), ("hierarchies", Hierarchy)):
+            parts = several(f"a schema's {name}", getattr(self, name), error=SchemaError)
+            for part in parts:
+                if not isinstance(part, kind):
+                    raise SchemaError(
+                        f"a schema's {name} have {shown(part)} among them; load a schema or draft one"
+                    )
+            object.__setattr__(self, name, parts)
         if not self.columns:
             raise SchemaError("the schema has no columns; declare at least one")
         names: set[str] = set()
@@ -54,13 +69,13 @@ class Schema:
             names.add(column.name)
         delta = self.max_rows_per_person
         if isinstance(delta, bool) or not isinstance(delta, int) or delta < 1:
-            raise SchemaError(f"max_rows_per_person = {delta!r}; use a whole number of at least 1")
+            raise SchemaError(f"max_rows_per_person = {shown(delta)}; use a whole number of at least 1")
         if self.person_id is None and delta > 1:
             raise SchemaError(
                 f"max_rows_per_person = {delta} without a person_id; name the column that holds the id"
             )
         if not isinstance(self.person_id, str | None):
-            raise SchemaError(f"person_id = {self.person_id!r}; use the name of a column")
+            raise SchemaError(f"person_id = {shown(self.person_id)}; use the name of a column")
         if self.person_id in names:
             raise SchemaError(
                 f"person_id '{self.person_id}' is also a column; drop the column, an id is never released"
@@ -74,7 +89,8 @@ class Schema:
                 raise SchemaError(f"hierarchy '{level.name}' has the name of a column or level; rename it")
             if level.column not in names:
                 raise SchemaError(
-                    f"hierarchy '{level.name}' is over '{level.column}', which is not declared before it"
+                    f"hierarchy '{level.name}' is over '{level.column}', which is not declared before it; declare that "
+                    "first, or name another column"
                 )
             if level.column in below:
                 raise SchemaError(f"'{level.column}' has two hierarchies; chain them or drop one")
@@ -206,9 +222,13 @@ class Schema:
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int]) -> "Schema":
         """The schema of a table that is integer-coded already: codes 0..size-1, nothing missing."""
+        if not isinstance(sizes, Mapping):
+            raise SchemaError(f"the sizes are {shown(sizes)}; give a mapping of column names to sizes")
         for name, size in sizes.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise SchemaError(f"column '{name}' has size {size!r}; use a whole number of at least 1")
+                raise SchemaError(
+                    f"column {shown(name)} has size {shown(size)}; use a whole number of at least 1"
+                )
         return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in sizes.items()))
 
     def to_toml(self) -> str:
@@ -222,8 +242,9 @@ class Schema:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the TOML file; it appears whole or not at all."""
+        file = path_of("a schema file", path, error=SchemaError)
         try:
-            write_file(Path(path), self.to_toml())
+            write_file(file, self.to_toml())
         except OSError as error:
             raise SchemaError(
                 f"cannot write the schema to {path}: {error.strerror}; free space or choose another place"
@@ -232,8 +253,9 @@ class Schema:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Schema":
         """Read a TOML file."""
+        file = path_of("a schema file", path, error=SchemaError)
         try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
+            text = file.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise SchemaError(f"cannot read the schema {path}: {error.strerror}; check the path") from None
         except UnicodeDecodeError:

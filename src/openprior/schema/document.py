@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from openprior.errors import SchemaError
+from openprior.given import shown
 from openprior.schema import toml
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
@@ -49,6 +50,8 @@ def write_document(schema: "Schema", notes: Mapping[str, str]) -> str:
 
 def read_document(text: str) -> dict[str, Any]:
     """The arguments of `Schema` that a document stands for."""
+    if not isinstance(text, str):
+        raise SchemaError(f"the schema's text is {shown(text)}; give a text in TOML")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

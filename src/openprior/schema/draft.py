@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from openprior.errors import SchemaError, SourceError
+from openprior.given import several, shown, whole_number
 from openprior.schema.bins import DAY, Datetime, Integer, Real
 from openprior.schema.columns import (
     MISSING_TOKENS,
@@ -33,6 +34,7 @@ __all__ = ["draft_columns"]
 
 _OWN_CODES = 64  # integers in a range this short keep a code each
 _WITHOUT_GAPS = 0.9  # share of the numbers from lowest to highest that occur, for a running number
+_MOST = 1_000_000  # bins or values of a column
 _PARTS = 64  # partial counts held before they are merged
 _TRUTHS = (("false", "true"), ("no", "yes"))
 # No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
@@ -71,8 +73,10 @@ def draft_columns(
     include: Sequence[str] = (),
 ) -> tuple[tuple[Column, ...], dict[str, str]]:
     """The columns, and remarks on those that a person should look at; identifiers that are left out among them."""
-    if bins < 1 or max_values < 1:
-        raise SchemaError(f"bins = {bins} and max_values = {max_values}; use at least 1 each")
+    for option, number in (("bins", bins), ("max_values", max_values)):
+        if not 1 <= whole_number(option, number, error=SchemaError) <= _MOST:
+            raise SchemaError(f"{option} = {shown(number)}; use at least 1 and at most {_MOST:,}")
+    exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
     source = open_source(public)
     if person_id is not None and person_id not in source.columns:
         raise SchemaError(
@@ -98,11 +102,13 @@ def draft_columns(
             array = plain(batch.column(name))
             if pa.types.is_union(array.type):
                 array = text(array)
-            if pa.types.is_nested(array.type):
+            kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            if pa.types.is_nested(kind):
                 raise SchemaError(
                     f"column '{name}' holds several values per row (lists or records); flatten or drop it"
                 )
-            kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+            if isinstance(kind, pa.BaseExtensionType):
+                raise SchemaError(f"column '{name}' holds {kind}; write it as text or numbers, or drop it")
             types[name] = _common(types.get(name, kind), kind)
             parts[name].append(_count(array))
             if len(parts[name]) >= _PARTS:

@@ -270,7 +270,7 @@ def test_the_default_grid_fits_the_budget() -> None:
         ({"grid": [op.Tilt(), op.Tilt(rounds=48)]}, "the grid has tilt twice"),
         ({"grid": {"tlit": {}}}, "mechanism 'tlit' is unknown; there are aim"),
         ({"grid": {"tilt": {"round": [8]}}}, "option 'round' is unknown for tilt; it has rounds"),
-        ({"grid": {"tilt": {"rounds": ["many"]}}}, "tilt cannot take rounds = 'many'"),
+        ({"grid": {"tilt": {"rounds": ["many"]}}}, "tilt cannot be .* rounds \\('many'\\) must be"),
         ({"grid": {"tilt": {"rounds": [0]}}}, "rounds \\(0\\) must be at least 1"),
         ({"grid": {"tilt": [8]}}, "the options of tilt are \\[8\\]"),
         (
