@@ -24,7 +24,7 @@ def test_bad_calls(start: int) -> None:
 
 
 @pytest.mark.slow
-@portions(FEW, MANY)
+@portions(0, MANY)
 def test_many_bad_calls(start: int) -> None:
     check(start)
 

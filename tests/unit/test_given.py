@@ -79,7 +79,8 @@ def test_options_become_what_a_certificate_can_hold() -> None:
     assert (type(made.rounds), type(made.alpha), type(made.size_limit)) == (int, float, float)
     assert op.Ide(queries=["prefixes(a)"]).queries == ("prefixes(a)",)
     assert op.Hierarchy(inner=op.Mst()).inner == op.Mst()
-    for options in ({"inner": "mst"}, {"levels": "a"}, {"levels": [5]}, {"split": [None]}):
+    assert op.Hierarchy(levels=["ab", ["ab", "c"]]).levels == (("ab",), ("ab", "c"))
+    for options in ({"inner": "mst"}, {"levels": [5]}, {"split": [None]}):
         with pytest.raises(OptionError):
             op.Hierarchy(**options)
 

@@ -33,7 +33,9 @@ def _fitted(name: str, kind: Any, value: Any) -> Any:
         (kind,) = (part for part in parts if part is not types.NoneType)
         return _fitted(name, kind, value)
     if get_origin(kind) is tuple:
-        return tuple(_fitted(name, parts[0], part) for part in several(name, value))
+        # A word alone is a list of one, not of its letters.
+        listed = (value,) if isinstance(value, str) else several(name, value)
+        return tuple(_fitted(name, parts[0], part) for part in listed)
     if kind is int:
         return whole_number(name, value)
     if kind is float:
@@ -41,6 +43,6 @@ def _fitted(name: str, kind: Any, value: Any) -> Any:
     if kind is bool and isinstance(value, np.bool_):
         return bool(value)
     if not isinstance(value, kind):
-        word = _WORDS.get(kind, "a mechanism such as openprior.Mst()")
+        word = _WORDS.get(kind, "a mechanism; give an instance such as openprior.Mst()")
         raise OptionError(f"{name} ({shown(value)}) must be {word}")
     return value

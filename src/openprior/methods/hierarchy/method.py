@@ -81,14 +81,7 @@ class Hierarchy(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        levels = tuple((level,) if isinstance(level, str) else tuple(level) for level in self.levels)
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "split", tuple(float(s) for s in self.split))
         one_of("update", self.update, ("shrink", "ide"))
-        check(
-            self.inner is None or isinstance(self.inner, Mechanism),
-            f"inner ({self.inner!r}) must be a mechanism; give an instance such as openprior.Mst()",
-        )
         check(
             not isinstance(self.inner, Hierarchy),
             "a hierarchy cannot be inside a hierarchy; name all its levels in one",
