@@ -190,7 +190,6 @@ def test_a_table_that_changes_between_passes_is_refused(passes: list[list[int]])
         list(Encoder(_schema(1), Restless(), private=True).batches())
 
 
-
 def test_brute_force() -> None:
     """Whoever has more rows than Δ keeps Δ of them; the others keep all."""
     rng = np.random.default_rng(3)
