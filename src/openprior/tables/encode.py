@@ -69,11 +69,8 @@ class Encoder:
     def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
         try:
             codes = coder(array)
-        except (
-            pa.ArrowException,
-            IndexError,
-        ):  # the latter where a dictionary of a damaged file has too few values
-            codes = None
+        except (pa.ArrowException, IndexError):
+            codes = None  # an index beyond a dictionary, for one, as in a damaged file
         if codes is None:
             # Outside the handler, because Arrow's words may quote a value.
             raise EncodeError(
