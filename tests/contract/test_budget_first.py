@@ -20,7 +20,6 @@ import openprior as op
 from openprior.counting.cells import Cells
 from openprior.errors import BudgetExceeded, EncodeError, OpenPriorError, PrivacyError
 from openprior.guidance.mixture_error import best_mixture_error
-from openprior.privacy import curator as curator_module
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError
@@ -28,7 +27,6 @@ from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SecureNoise, SeededNoise
 from openprior.privacy.scores import CellScores, L1Score
-from openprior.privacy.selection import exponential
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -409,7 +407,7 @@ def test_a_broken_run_resumes_without_paying_or_drawing_again(
         return one
 
     monkeypatch.setattr(SecureNoise, "gaussian", counted("gaussian", SecureNoise.gaussian))
-    monkeypatch.setattr(curator_module, "exponential", counted("exponential", exponential))
+    monkeypatch.setattr(SecureNoise, "exponential", counted("exponential", SecureNoise.exponential))
     broken(tmp_path, seed=None)
     ledger = Ledger(tmp_path / "budget.sqlite")
     (run,) = ledger.datasets()[0].runs
