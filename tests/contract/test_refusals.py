@@ -191,8 +191,9 @@ def test_a_new_ledger_and_a_new_name_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_a_known_name_or_no_ledger_is_not_worth_a_word(tmp_path: Path, book: Ledger) -> None:
-    release(GOOD, ledger=book)
-    release(GOOD)
-    release(GOOD, ledger=Ledger())
+    good = table(160)  # fewer than a hundred rows would be worth one
+    release(good, ledger=book)
+    release(good)
+    release(good, ledger=Ledger())
     with pytest.raises(OpenPriorError):
-        release(GOOD, ledger=tmp_path / "nowhere" / "budget.sqlite")
+        release(good, ledger=tmp_path / "nowhere" / "budget.sqlite")

@@ -21,7 +21,7 @@ from openprior.questions.workload import Workload, all_marginals, workload_on
 from openprior.releases.certificate import certify
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
-from openprior.tables.same import open_apart
+from openprior.tables.same import check_rows, open_apart
 
 __all__ = ["MixtureError", "best_mixture_error"]
 
@@ -66,11 +66,12 @@ def best_mixture_error(
     max_seconds   of the exact form; the private one always solves to the end
     """
     schema = None if schema is None else need_schema(schema)
-    source, (public_source,) = open_apart(private, [public], None if schema is None else schema.names)
+    source, (public_source,) = open_apart(private, [public])
     schema = schema or Schema.draft(public_source)
     work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()
     if epsilon is None and delta is None:
+        check_rows(source, [public_source], schema.names)
         return _exact(encode_table(source, schema, private=True), rows, work, max_seconds)
     if epsilon is None or delta is None:
         raise OptionError(
@@ -87,6 +88,7 @@ def best_mixture_error(
         dataset=dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
+        publics=[public_source],
     ) as session:
         curator = session.curator
         measured = curator.measure(BestMixtureError(rows, work.marginals), curator.remaining, noise=noise)

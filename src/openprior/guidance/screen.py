@@ -128,7 +128,7 @@ def screen(
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
         )
-    private, tables = _encoded(private, candidates, schema)
+    private, publics, tables = _encoded(private, candidates, schema)
     schema = tables.schema
     work = all_marginals(marginals).on(schema.domain)
     with open_question(
@@ -143,6 +143,7 @@ def screen(
         dataset=dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
+        publics=publics,
     ) as session:
         curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
@@ -164,22 +165,22 @@ class _Candidates:
 
 def _encoded(
     private: Any, candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None
-) -> tuple[Source, _Candidates]:
-    """The private table, opened, and the public ones as codes, by name."""
+) -> tuple[Source, list[Source], _Candidates]:
+    """The private table and the public ones, opened, and these as codes, by name."""
     schema = None if schema is None else need_schema(schema)
     tables = list(
         candidates.values() if isinstance(candidates, Mapping) else several("the public tables", candidates)
     )
     if not tables:
         raise OptionError("there is no public table to screen; give at least one")
-    source, publics = open_apart(private, tables, None if schema is None else schema.names)
+    source, publics = open_apart(private, tables)
     if isinstance(candidates, Mapping):
         sources = dict(zip(map(str, candidates), publics, strict=True))
     else:
         sources = _named(publics)
     schema = schema or Schema.draft(publics[0])
     rows = {name: encode_table(public, schema) for name, public in sources.items()}
-    return source, _Candidates(schema, rows)
+    return source, publics, _Candidates(schema, rows)
 
 
 def _named(sources: list[Any]) -> dict[str, Any]:

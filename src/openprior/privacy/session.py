@@ -8,7 +8,7 @@ no ρ; that it was refused is counted in the ledger before anybody is told (ledg
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import LedgerError, OptionError, SourceError
+from openprior.errors import DataError, LedgerError, OptionError, PrivacyError, SourceError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsilon
@@ -29,6 +29,7 @@ from openprior.privacy.vault import Vault
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
+from openprior.tables.same import check_rows
 from openprior.tables.source import Source, open_source
 
 __all__ = ["Purpose", "Session", "open_question", "open_session"]
@@ -80,11 +81,13 @@ def open_session(
     seed: int | None = None,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
+    publics: Sequence[Source] = (),
 ) -> Iterator[Session]:
     """Reserve (ε, δ) for the table and open a curator on it; give back what was not spent.
 
-    `marginals` are counted in the first pass. With `out`, a broken run keeps its journal beside that folder and can be
-    resumed; a ledger in memory forgets its runs with the process, so there is nothing to resume then.
+    If one of the `publics` has the rows of the private table, that is refused. `marginals` are counted in the first
+    pass. With `out`, a broken run keeps its journal beside that folder and can be resumed; a ledger in memory forgets
+    its runs with the process, so there is nothing to resume then.
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     rho = budget_rho(epsilon, delta)
@@ -127,7 +130,12 @@ def open_session(
             account.confirm_table(lambda: _facts(source, rows, marginals, counts))
 
         vault.on_first_pass = check_table
-        vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
+        refusal = vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
+        try:
+            check_rows(source, publics, schema.names)
+        except (DataError, PrivacyError):
+            refusal()
+            raise
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))
@@ -169,6 +177,7 @@ def open_question(
     dataset: str | None = None,
     seed: int | None = None,
     acknowledge_refusals: bool = False,
+    publics: Sequence[Source] = (),
 ) -> Iterator[Session]:
     """A session for a small question, apart from a release.
 
@@ -190,6 +199,7 @@ def open_question(
         dataset=dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
+        publics=publics,
     ) as session:
         yield session
 

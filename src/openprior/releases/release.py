@@ -158,9 +158,7 @@ def release(
     target = None if out is None else fresh(out)
 
     schema = None if schema is None else need_schema(schema)
-    private, others = open_apart(
-        private, [] if public is None else [public], None if schema is None else schema.names
-    )
+    private, others = open_apart(private, [] if public is None else [public])
     public_source = others[0] if others else None
     schema = _schema(schema, public_source)
     public_table = None if public_source is None else encode_table(public_source, schema)
@@ -184,6 +182,7 @@ def release(
         seed=seed,
         show_private=show_private,
         acknowledge_refusals=acknowledge_refusals,
+        publics=others,
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)

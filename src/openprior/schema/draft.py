@@ -27,8 +27,9 @@ from openprior.schema.columns import (
 )
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
-from openprior.tables.convert import moments, numbers, plain, text
+from openprior.tables.convert import moments, numbers, text
 from openprior.tables.source import Source, open_source
+from openprior.tables.unwrap import plain
 
 __all__ = ["draft_columns"]
 

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from openprior.errors import SourceError
 from openprior.schema.columns import MISSING_TOKENS
-from openprior.tables.convert import Numbers, is_text, members, moments, numbers, plain, text
+from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.source import Source
+from openprior.tables.unwrap import members, plain
 
 __all__ = ["Fingerprint", "fingerprint", "row_marks"]
 

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.columns import MISSING_TOKENS
-from openprior.tables.convert import UNREADABLE, is_text, members, plain, text
+from openprior.tables.convert import UNREADABLE, is_text, text
+from openprior.tables.unwrap import members, plain
 
 __all__ = ["LONG", "Owners", "owners"]
 

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Label, Labelled
-from openprior.tables.convert import Numbers, is_text, members, moments, numbers, plain, text
+from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
+from openprior.tables.unwrap import members, plain
 
 __all__ = ["Coder", "column_numbers", "rounded"]
 

@@ -1,10 +1,11 @@
 """A public table that is the private one: refused before anything is taken from it.
 
 What comes from the public table is published without noise, so giving the private table as the public one by mistake
-publishes it. `open_apart` opens both and refuses if they are the same frame, the same file (also through a link), files
-with the same bytes, or the same rows in whatever order and format. A folder is refused if any of its files is one of
-the other's. What is cheap is compared first, and the rows only of tables that can be read here and have equally many:
-one column of each, and the others only if that was the same.
+publishes it. `open_apart` opens both and refuses if they are the same frame, the same file (also through a link) or
+files with the same bytes. A folder is refused if any of its files is one of the other's. `check_rows` refuses the same
+rows in whatever order and format; that reads private rows, so a session does it, once a budget is reserved, and counts
+the refusal. Rows are compared only of tables that can be read here and have equally many: one column of each, and the
+others only if that was the same.
 
 Few values in few rows can be the same by chance; then a refusal would be a mistake, and tell counts of the private
 table. So rows count as the same only if another sample of the public table's population would hit its counts in less
@@ -29,38 +30,41 @@ from openprior.schema.identifiers import is_named_like_identifier
 from openprior.tables.fingerprint import fingerprint, row_marks
 from openprior.tables.source import Source, open_source
 
-__all__ = ["open_apart", "same"]
+__all__ = ["check_rows", "open_apart", "same"]
 
 _CHANCE = 1e-3
 _BLOCK = 1 << 20
 
 
-def open_apart(
-    private: object, publics: Iterable[object], columns: Sequence[str] | None = None
-) -> tuple[Source, list[Source]]:
-    """The private table and the public ones as sources, refused if one of these is the private one.
-
-    `columns` are those that the schema names, if there is one; else all that both tables have are compared.
-    """
+def open_apart(private: object, publics: Iterable[object]) -> tuple[Source, list[Source]]:
+    """The private table and the public ones as sources, refused if one of these is the private one: the same object,
+    query or file, or a file with the same bytes. No row is read; `check_rows` compares those."""
     publics = list(publics)
     if any(public is private for public in publics):
         raise _refusal("is the very same object")
     source, others = open_source(private), [open_source(public) for public in publics]
     for other in others:
-        how = same(source, other, columns)
-        if how is not None:
+        if (how := _same_thing(source, other)) is not None:
             raise _refusal(how)
     return source, others
 
 
+def check_rows(private: Source, publics: Iterable[Source], columns: Sequence[str]) -> None:
+    """Refuse a public table that has the rows of the private one, in whatever order, in these columns."""
+    for public in publics:
+        if (how := _same_rows(private, public, columns)) is not None:
+            raise _refusal(how)
+
+
 def same(one: Source, other: Source, columns: Sequence[str] | None = None) -> str | None:
-    """How the second table is the first, in words; None if it is another."""
+    """How the second table is the first, in words; None if it is another. Without `columns`, all that both have."""
+    return _same_thing(one, other) or _same_rows(one, other, columns)
+
+
+def _same_thing(one: Source, other: Source) -> str | None:
     if one is other or _same_plan(one, other):
         return "is the very same table"
-    found = _same_file(_paths(one), _paths(other))
-    if found is not None:
-        return found
-    return _same_rows(one, other, columns) if _is_here(one) and _is_here(other) else None
+    return _same_file(_paths(one), _paths(other))
 
 
 def _refusal(how: str) -> PrivacyError:
@@ -123,6 +127,8 @@ def _has_rows(path: Path) -> bool:
 
 
 def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str | None:
+    if not (_is_here(one) and _is_here(other)):
+        return None
     known = {getattr(source, "known_rows", None) for source in (one, other)} - {None}
     compared = _compared(one.columns, other.columns, columns)
     if len(known) > 1 or not compared:

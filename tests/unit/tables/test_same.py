@@ -20,7 +20,8 @@ import openprior as op
 from openprior.errors import OptionError, PrivacyError
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
-from openprior.tables.same import open_apart, same
+from openprior.schema.identifiers import is_named_like_identifier
+from openprior.tables.same import check_rows, open_apart, same
 from openprior.tables.source import open_source
 from tests.diary import DiarySource
 
@@ -124,11 +125,16 @@ SAME: Ways = {
 }
 
 
+def apart(private: object, *publics: object) -> None:
+    source, others = open_apart(private, publics)
+    check_rows(source, others, [name for name in source.columns if not is_named_like_identifier(name)])
+
+
 @pytest.mark.parametrize("way", SAME)
 def test_the_private_table_is_refused_as_public(way: str, tmp_path: Path) -> None:
     private = written(PRIVATE, tmp_path / "private.csv")
     with pytest.raises(PrivacyError, match=r"as the private one: .*; give another public table, or none"):
-        open_apart(private, [SAME[way](tmp_path, private)])
+        apart(private, SAME[way](tmp_path, private))
 
 
 def edited(column: str, value: object) -> pa.Table:
@@ -190,9 +196,9 @@ def test_the_private_table_is_read_only_where_it_could_be_the_same() -> None:
     diary: list[str] = []
     private = DiarySource(PRIVATE, diary)
     private.known_rows = 300  # type: ignore[attr-defined]
-    open_apart(private, [people(2, 299), people(3, 301), people(4, 0)])
+    apart(private, people(2, 299), people(3, 301), people(4, 0))
     assert diary == []
-    open_apart(private, [people(2, 300)])
+    apart(private, people(2, 300))
     assert diary == ["read"] * 4  # one column, in four batches
 
 
@@ -204,19 +210,27 @@ QUESTIONS: dict[str, Callable[..., object]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_nothing_is_drafted_or_reserved_first(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept_of_it(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same object is refused before anything is drafted; the same rows before anything is charged, and counted."""
+
     def forbidden(*args: object, **more: object) -> None:
         raise AssertionError
 
     ledger = Ledger()
     ledger.set_budget("survey", rho=1.0, epsilon=5.0, delta=1e-9)
-    monkeypatch.setattr(Schema, "draft", forbidden)
-    monkeypatch.setattr(Ledger, "open_run", forbidden)
     frame = PRIVATE.to_pandas()
-    for public in (frame, frame.copy(), shuffled(PRIVATE)):
+    with monkeypatch.context() as patch:
+        patch.setattr(Schema, "draft", forbidden)
+        patch.setattr(Ledger, "open_run", forbidden)
         with pytest.raises(PrivacyError, match="as the private one"):
-            QUESTIONS[question](frame, public, epsilon=1.0, ledger=ledger, dataset="survey")
-    assert ledger.datasets()[0].committed == 0
+            QUESTIONS[question](frame, frame, epsilon=1.0, ledger=ledger, dataset="survey")
+    monkeypatch.setattr(Ledger, "charge", forbidden)
+    schema = Schema.draft(people(3), exclude=["id"] if "id" in PRIVATE.column_names else [])
+    for refusals, public in enumerate((frame.copy(), shuffled(PRIVATE)), start=1):
+        with pytest.raises(PrivacyError, match="as the private one"):
+            QUESTIONS[question](frame, public, schema=schema, epsilon=1.0, ledger=ledger, dataset="survey")
+        (survey,) = ledger.datasets()
+        assert (survey.committed, survey.runs, survey.refusals) == (0, (), refusals)
 
 
 def test_the_exact_mixture_error_and_tuning_refuse_it_too() -> None:
