@@ -13,7 +13,7 @@ from openprior.errors import OptionError
 from tests.console import Said
 from tests.fuzz.calls import Call
 from tests.fuzz.judge import judge
-from tests.fuzz.stock import take, working_folder
+from tests.fuzz.stock import UNIT, take, working_folder
 
 
 def refuse(text: str = "x is wrong; use y") -> None:
@@ -39,7 +39,7 @@ def hidden_cause() -> None:
 def reserve() -> None:
     from openprior.privacy.ledger import Ledger
 
-    Ledger("budget.sqlite").open_run("private", rho=0.01, epsilon=1.0, delta=1e-6, details={})
+    Ledger("budget.sqlite").open_run("private", rho=0.01, epsilon=1.0, delta=1e-6, details=UNIT)
 
 
 ONE_LINE = "error: x is wrong; use y\n"

@@ -86,7 +86,7 @@ def test_options_become_what_a_certificate_can_hold() -> None:
 
 
 def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) -> None:
-    table, schema = arrow(PUBLIC), op.Schema.from_sizes(SIZES)
+    table, other, schema = arrow(PUBLIC), arrow(PRIVATE), op.Schema.from_sizes(SIZES)
     options: dict[str, Any] = {
         "schema": schema,
         "epsilon": 1.0,
@@ -94,14 +94,14 @@ def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) 
         "mechanism": op.PublicProxy(),
         "seed": 1,
     }
-    made = op.release(table, table, workload=op.all_marginals(1), **options)
+    made = op.release(other, table, workload=op.all_marginals(1), **options)
     with pytest.raises(OptionError, match="format 'xml' is unknown"):
         made.save(tmp_path / "out", format="xml")
     with pytest.raises(ReleaseError, match="give a path"):
         op.open_release(PRIVATE)
     with pytest.raises(OpenPriorError, match="empty workload"):
         op.evaluate(made, table, workload=[])
-    for function, given in ((op.release, (table, table)), (op.screen, (table, [table]))):
+    for function, given in ((op.release, (other, table)), (op.screen, (other, [table]))):
         with pytest.raises(SchemaError, match="the schema is a DataFrame; give one"):
             function(*given, schema=PRIVATE, epsilon=1.0, delta=1e-3)
     assert not list(tmp_path.iterdir())

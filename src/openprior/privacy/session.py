@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import LedgerError, OptionError, SourceError
+from openprior.errors import LedgerError, SourceError
+from openprior.given import text_of, whole_number
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsilon
@@ -92,8 +93,9 @@ def open_session(
     unit = Unit.of(schema, relation)
     source = open_source(private)
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
-    if seed is not None and seed < 0:
-        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
+    if seed is not None:
+        seed = whole_number("seed", seed, 0)
+    name = source.name if dataset is None else text_of("dataset", dataset)
     noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
     details = {
@@ -108,7 +110,7 @@ def open_session(
         },
         "seed": seed,
     }
-    budget = Budget(dataset or source.name, epsilon, delta, rho, details)
+    budget = Budget(name or source.name, epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
     vault.announce(marginals)

@@ -153,8 +153,10 @@ def release(
         )
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
-    if resume and out is not None and ledger is not None and _is_written(Path(out)):
-        return _finished(Path(out), ledger)
+    if resume and out is not None and ledger is not None:
+        folder = path_of("the output folder", out, error=ReleaseError)
+        if _is_written(folder):
+            return _finished(folder, ledger)
     target = None if out is None else fresh(out)
 
     schema = None if schema is None else need_schema(schema)
