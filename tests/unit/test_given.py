@@ -14,6 +14,7 @@ import pytest
 import openprior as op
 from openprior.errors import OpenPriorError, OptionError, ReleaseError, SchemaError
 from openprior.given import choice, finite_number, path_of, several, shown, whole_number
+from tests.conftest import PRIVATE as ROWS
 from tests.conftest import PUBLIC, SIZES, arrow
 
 PRIVATE = pd.DataFrame({"zqxname": ["zqxsecret"]})
@@ -86,7 +87,7 @@ def test_options_become_what_a_certificate_can_hold() -> None:
 
 
 def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) -> None:
-    table, other, schema = arrow(PUBLIC), arrow(PRIVATE), op.Schema.from_sizes(SIZES)
+    table, other, schema = arrow(PUBLIC), arrow(ROWS), op.Schema.from_sizes(SIZES)
     options: dict[str, Any] = {
         "schema": schema,
         "epsilon": 1.0,
