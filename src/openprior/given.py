@@ -14,7 +14,7 @@ from typing import Any
 
 from openprior.errors import OpenPriorError, OptionError
 
-__all__ = ["choice", "finite_number", "path_of", "several", "shown", "text_of", "whole_number"]
+__all__ = ["choice", "finite_number", "flag", "path_of", "several", "shown", "text_of", "whole_number"]
 
 _LONGEST = 60
 
@@ -77,6 +77,13 @@ def text_of(name: str, value: Any, *, error: type[OpenPriorError] = OptionError)
         value.encode()
     except UnicodeEncodeError:
         raise error(f"{name} {shown(value)} cannot be written as UTF-8; give another text") from None
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value, which must be true or false; "no" is a text, and Python would take it for a yes."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} ({shown(value)}) must be True or False")
     return value
 
 

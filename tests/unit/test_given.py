@@ -13,7 +13,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import OpenPriorError, OptionError, ReleaseError, SchemaError
-from openprior.given import choice, finite_number, path_of, several, shown, whole_number
+from openprior.given import choice, finite_number, flag, path_of, several, shown, text_of, whole_number
 from tests.conftest import PRIVATE as ROWS
 from tests.conftest import PUBLIC, SIZES, arrow
 
@@ -47,6 +47,13 @@ def test_texts_paths_and_lists() -> None:
     for value in ("", "a\0b", "\ud800", "x" * 256, "x/" * 4000, None, 5, b"x", PRIVATE):
         with pytest.raises(OptionError, match="give"):
             path_of("it", value)
+    assert text_of("it", "é") == "é" and flag("it", False) is False
+    for value in (None, 5, b"x", "\ud800", ["a"], PRIVATE):
+        with pytest.raises(OptionError, match=r"^it .*; give .*text$"):
+            text_of("it", value)
+    for value in (None, 0, 1, "no", PRIVATE):
+        with pytest.raises(OptionError, match="must be True or False"):
+            flag("it", value)
     for value in ("ab", b"ab", 5, None, np.array("x"), PRIVATE):
         with pytest.raises(OptionError, match="give a list"):
             several("it", value)

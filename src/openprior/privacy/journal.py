@@ -13,6 +13,7 @@ whole record would mean drawing it again.
 import fcntl
 import json
 import os
+import stat
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -85,6 +86,10 @@ class Journal:
             raise _failure(file, "cannot be opened", error) from error
         journal = cls(file, descriptor)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise JournalError(
+                    f"journal '{file}' is no file; check the path, or remove it and start a new run"
+                )
             journal._take_lock()
             journal._read()
         except OSError as error:

@@ -75,6 +75,12 @@ class LedgerFile:
         # isolation_level=None: transactions begin and end where this file says so, not where the driver does.
         return sqlite3.connect(target, timeout=self._timeout, isolation_level=None, check_same_thread=False)
 
+    def _check_place(self) -> None:
+        """Refuse a pipe or a device before anything is done to it; SQLite itself explains a folder."""
+        place = self._path
+        if place is not None and os.path.exists(place) and not (place.is_file() or place.is_dir()):
+            raise LedgerError(f"{self._name} is a pipe or a device; give the path of a file")
+
     def _protect(self) -> None:
         """A new file is for its owner only; the rollback journal copies the mode."""
         # chmod and not open(O_CREAT, 0600): closing a second descriptor on the file would silently drop every
@@ -114,6 +120,7 @@ class LedgerFile:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
+            self._check_place()
             with closing(self._connect()) as connection:
                 self._protect()
                 self._prepare(connection)
@@ -156,6 +163,8 @@ class LedgerFile:
                 f"was locked for {self._timeout:g} s: another release is writing to it; "
                 "wait until it is done, or give a longer timeout"
             )
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return f"does not take that ({error}); it has it already or it is not its own, so start a new run"
         return _REMEDIES.get(
             code,
             f"is damaged or not a ledger ({error}); restore a backup (a new ledger would forget what was spent)",

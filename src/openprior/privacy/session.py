@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import LedgerError, SourceError
-from openprior.given import text_of, whole_number
+from openprior.given import flag, text_of, whole_number
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsilon
@@ -89,13 +89,14 @@ def open_session(
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     rho = budget_rho(epsilon, delta)
+    for option, value in (("show_private", show_private), ("acknowledge_refusals", acknowledge_refusals)):
+        flag(option, value)
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
     source = open_source(private)
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
-    name = source.name if dataset is None else text_of("dataset", dataset)
     noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
     details = {
@@ -110,7 +111,7 @@ def open_session(
         },
         "seed": seed,
     }
-    budget = Budget(name or source.name, epsilon, delta, rho, details)
+    budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
     vault.announce(marginals)
@@ -178,7 +179,7 @@ def open_question(
     release to come.
     """
     source = open_source(private)
-    book = _book_with(ledger, dataset or source.name)
+    book = _book_with(ledger, _name(dataset, source))
     with open_session(
         source,
         schema,
@@ -194,6 +195,11 @@ def open_question(
         acknowledge_refusals=acknowledge_refusals,
     ) as session:
         yield session
+
+
+def _name(dataset: str | None, source: Source) -> str:
+    """The private table's name in the ledger: as it was given, or that of its file."""
+    return source.name if dataset is None else text_of("dataset", dataset) or source.name
 
 
 def _book_with(ledger: Ledger | str | Path | None, dataset: str) -> Ledger | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import choice, path_of, shown
+from openprior.given import choice, flag, path_of, shown
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
@@ -141,6 +141,7 @@ def release(
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
+    resume = flag("resume", resume)
     chosen: Mechanism = Tilt() if mechanism is None else mechanism
     if not isinstance(chosen, Mechanism):
         raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")

@@ -80,8 +80,8 @@ def open_source(data: object) -> Source:
 
 
 def _foreign(frame: Any, library: str) -> Source | None:
-    """A source over what another library made, or None if it has no rows. Whatever is raised on the way stays here: a
-    stream may quote a row, and a lazy frame its query."""
+    """A source over what another library made, or None if it has no rows. What is raised on the way goes no further,
+    nor as a cause: a stream may quote a row, and a lazy frame its query."""
     try:
         if library == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
             frame = _with_index(frame)
@@ -91,13 +91,25 @@ def _foreign(frame: Any, library: str) -> Source | None:
             return _Passes(names, _polars_pass(frame), rows=getattr(frame, "height", None))
         if library == "duckdb" and hasattr(frame, "to_arrow_reader"):
             return _Passes(list(frame.columns), _duckdb_pass(frame))
-        if hasattr(frame, "__arrow_c_stream__"):
-            return _Once(pa.RecordBatchReader.from_stream(frame))
+        stream = hasattr(frame, "__arrow_c_stream__")
     except OpenPriorError:
         raise
-    except Exception:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001
+        problem = (
+            f"the table cannot be opened ({type(error).__name__}); check that {library} itself can read it"
+        )
+    else:
+        return _stream(frame) if stream else None
+    raise SourceError(problem)
+
+
+def _stream(data: Any) -> Source | None:
+    """A source over an Arrow stream; None if it is one of values and not of rows, or none at all."""
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except Exception:  # noqa: BLE001  (as above)
         return None
-    return None
+    return _Once(reader)
 
 
 def select(source_columns: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:

@@ -247,6 +247,12 @@ def test_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         Journal.open(path)
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.journal")
+    with pytest.raises(JournalError, match="is no file"):
+        Journal.open(tmp_path / "run.journal")
+
+
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     first = Journal.create(path, HEADER)

@@ -384,6 +384,14 @@ def test_a_folder(tmp_path: Path) -> None:
     assert "is a folder; name a file in it" in message(Ledger(tmp_path), tmp_path)
 
 
+def test_a_pipe_or_a_device_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path, 0o644)
+    path.chmod(0o644)
+    assert "is a pipe or a device; give the path of a file" in message(Ledger(path), path)
+    assert path.is_fifo() and stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
 def test_a_missing_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "budget.sqlite"
     assert "there is no folder" in message(Ledger(path), path)
