@@ -14,7 +14,7 @@ from typing import Any
 
 from openprior.errors import OpenPriorError, OptionError
 
-__all__ = ["choice", "finite_number", "path_of", "several", "shown", "whole_number"]
+__all__ = ["choice", "finite_number", "flag", "path_of", "several", "shown", "text_of", "whole_number"]
 
 _LONGEST = 60
 
@@ -66,6 +66,24 @@ def choice(name: str, value: Any, *choices: str) -> str:
     """The value, which must be one of these texts."""
     if not isinstance(value, str) or value not in choices:
         raise OptionError(f"{name} {shown(value)} is unknown; use {' or '.join(map(repr, choices))}")
+    return value
+
+
+def text_of(name: str, value: Any, *, error: type[OpenPriorError] = OptionError) -> str:
+    """The value, which must be a text that a file can hold; half a surrogate pair cannot be written."""
+    if not isinstance(value, str):
+        raise error(f"{name} cannot be {shown(value)}; give a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise error(f"{name} {shown(value)} cannot be written as UTF-8; give another text") from None
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value, which must be true or false; "no" is a text, and Python would take it for a yes."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} ({shown(value)}) must be True or False")
     return value
 
 

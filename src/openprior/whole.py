@@ -5,6 +5,7 @@ step. Whoever looks sees the old thing or the new one, also after a crash or a p
 """
 
 import contextlib
+import errno
 import glob
 import os
 import shutil
@@ -25,6 +26,9 @@ def write_file(path: Path, text: str) -> None:
 
     An OSError, after which nothing has changed, is the caller's to explain: only the caller knows what the file is.
     """
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        # Who may would put a file in the place of a device, such as /dev/null, and break whatever uses it.
+        raise OSError(errno.EINVAL, "it is there and is no file")
     draft = _draft(path)
     try:
         draft.write_bytes(text.encode())

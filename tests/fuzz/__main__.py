@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from tests.fuzz.runner import is_known, verdict
+from tests.fuzz.runner import verdict
 
 parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
 parser.add_argument("--case", type=int, help="one case, by its number")
@@ -17,10 +17,8 @@ for number in numbers:
     what, problem = verdict(number)
     seconds = time.perf_counter() - start
     if problem is not None:
-        known = is_known(what, problem)
-        bad += not known
-        if not known or asked.case is not None:
-            print(f"case {number} ({what[:300]})\n{problem}\n", flush=True)
+        bad += 1
+        print(f"case {number} ({what[:300]})\n{problem}\n", flush=True)
     elif asked.case is not None or seconds > 1:
         print(f"case {number} ({what[:300]}): well, in {seconds:.2f} s", flush=True)
 print(f"{len(numbers)} cases, {bad} of them bad, in {time.perf_counter() - begin:.1f} s")

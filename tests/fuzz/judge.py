@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import json
 import logging
 import os
 import re
@@ -148,9 +149,16 @@ def _of_said(said: Said) -> Iterator[str]:
     if said.code != 1 or not lines or not lines[0].startswith("error: "):
         yield f"not one line of error: {said}"
         return
-    if any(not line.startswith("  ") for line in lines[1:]) or said.out:
+    if any(not line.startswith("  ") for line in lines[1:]) or not _is_verdict(said.out, lines[0]):
         yield f"more than an error: {said}"
     yield from _of_line(lines[0].removeprefix("error: "))
+
+
+def _is_verdict(out: str, line: str) -> bool:
+    """Whether a command that failed printed nothing, or with --json the very same error as JSON."""
+    with contextlib.suppress(ValueError):
+        return bool(json.loads(out) == {"right": False, "reason": line.removeprefix("error: ")})
+    return not out
 
 
 def _files() -> dict[str, str]:

@@ -10,7 +10,7 @@ import openprior as op
 from openprior.privacy.ledger import Ledger
 from tests.fuzz.calls import Call, command, sound
 from tests.fuzz.odd import broken_bytes, odd_value
-from tests.fuzz.stock import release_options, take
+from tests.fuzz.stock import UNIT, release_options, take
 
 __all__ = ["GENERATORS"]
 
@@ -25,11 +25,11 @@ def _use(draw: random.Random, what: str, timeout: float = 0.0) -> Call:
     calls = (
         book.datasets,
         lambda: book.set_budget("private", rho=3.0, epsilon=7.0, delta=1e-6),
-        lambda: book.open_run("private", details={}, **guarantee),
+        lambda: book.open_run("private", details=UNIT, **guarantee),
         lambda: book.close(_a_run()),
         lambda: book.spent(_a_run()),
         lambda: book.events(_a_run()),
-        lambda: book.resume_run(_a_run()),
+        lambda: book.resume_run(_a_run(), book.seals(_a_run()), "0" * 64),
         lambda: book.charge(_a_run(), 0, 0.001, {"a": 1}),
     )
     choice = draw.randrange(len(calls) + 4)
@@ -157,9 +157,9 @@ def asked(draw: random.Random) -> Call:
     name = draw.choice(("private", value))
     calls = (
         lambda: book.set_budget(name, **guarantee),
-        lambda: book.open_run(name, details={}, **guarantee),
+        lambda: book.open_run(name, details=UNIT, **guarantee),
         lambda: book.open_run("private", rho=0.1, epsilon=1.0, delta=1e-6, details=value),
-        lambda: book.open_run("private", rho=0.1, epsilon=1.0, delta=1e-6, details={"x": value}),
+        lambda: book.open_run("private", rho=0.1, epsilon=1.0, delta=1e-6, details={**UNIT, "x": value}),
         lambda: book.charge(value, 0, 0.001, {}),
         lambda: book.charge(run, value, 0.001, {}),
         lambda: book.charge(run, 0, value, {}),

@@ -14,7 +14,7 @@ import openprior as op
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
 
-__all__ = ["SCHEMA", "SECRETS", "fast", "good_release", "release_options", "rows", "take", "text"]
+__all__ = ["SCHEMA", "SECRETS", "UNIT", "fast", "good_release", "release_options", "rows", "take", "text"]
 
 SECRETS = ("zqxsecret", "7731977", "1937-11-23", "zqxperson")
 """Begin every value that is in private tables only."""
@@ -34,6 +34,8 @@ kind = "real"
 bins = [0.0, 10.0, 100.0]
 missing = true
 """
+UNIT = {"unit": {"person": None, "rows_per_person": 1, "relation": "replace-one"}}
+"""What the runs of the ledger protect; runs that say anything else are refused there."""
 BUDGET = {"rho": 2.0, "epsilon": 6.0, "delta": 1e-6}
 
 

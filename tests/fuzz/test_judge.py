@@ -13,7 +13,7 @@ from openprior.errors import OptionError
 from tests.console import Said
 from tests.fuzz.calls import Call
 from tests.fuzz.judge import judge
-from tests.fuzz.stock import take, working_folder
+from tests.fuzz.stock import UNIT, take, working_folder
 
 
 def refuse(text: str = "x is wrong; use y") -> None:
@@ -39,7 +39,7 @@ def hidden_cause() -> None:
 def reserve() -> None:
     from openprior.privacy.ledger import Ledger
 
-    Ledger("budget.sqlite").open_run("private", rho=0.01, epsilon=1.0, delta=1e-6, details={})
+    Ledger("budget.sqlite").open_run("private", rho=0.01, epsilon=1.0, delta=1e-6, details=UNIT)
 
 
 ONE_LINE = "error: x is wrong; use y\n"
@@ -63,6 +63,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "a bug of a command": (lambda: Said(1, "", "  File x\nerror: a bug in openprior (KeyError)"), "a bug"),
     "two lines of a command": (lambda: Said(1, "", ONE_LINE * 2), "more than an error"),
     "output beside an error": (lambda: Said(1, "x", ONE_LINE), "more than an error"),
+    "another verdict beside an error": (
+        lambda: Said(1, '{"right": false, "reason": "x"}', ONE_LINE),
+        "more than an error",
+    ),
     "a code without words": (lambda: Said(3, "", ""), "not one line"),
     "a secret of a command": (lambda: Said(0, "zqxperson5", ""), "tells 'zqxperson'"),
     "not what was to be written": (lambda: None, "did not write out"),
@@ -91,6 +95,8 @@ def test_good_endings_pass() -> None:
         assert (
             judge(Call("", lambda: Said(1, "", f"warning: x\n{ONE_LINE}  repeat it with --resume\n"))) is None
         )
+        verdict = '{"right": false, "reason": "x is wrong; use y"}'
+        assert judge(Call("", lambda: Said(1, verdict, ONE_LINE))) is None
         assert judge(Call("", lambda: refuse("zqxsecret is wrong; use y"), public=True)) is None
         assert judge(Call("", write, writes=frozenset({"out"}))) is None
         assert "not right" in str(judge(Call("", lambda: 1, wrong)))

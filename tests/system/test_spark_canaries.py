@@ -46,8 +46,8 @@ def test_releases_and_refusals(
         session = open_session(MASTER)
         try:
             for relation in ("replace-one", "add-remove"):
-                words = ("--relation", relation, "--ledger", f"{relation}.sqlite", "-o", f"out-{relation}")
-                said = say("release", "parts", *WORDS, *words)
+                words = ("--relation", relation, "--ledger", f"{relation}.sqlite", "--new-ledger")
+                said = say("release", "parts", *WORDS, *words, "-o", f"out-{relation}")
                 assert said.code == 0, said.err
                 watch.tell("release", said.out + said.err)
             for name, content in REFUSED.items():

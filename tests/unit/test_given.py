@@ -13,7 +13,8 @@ import pytest
 
 import openprior as op
 from openprior.errors import OpenPriorError, OptionError, ReleaseError, SchemaError
-from openprior.given import choice, finite_number, path_of, several, shown, whole_number
+from openprior.given import choice, finite_number, flag, path_of, several, shown, text_of, whole_number
+from tests.conftest import PRIVATE as ROWS
 from tests.conftest import PUBLIC, SIZES, arrow
 
 PRIVATE = pd.DataFrame({"zqxname": ["zqxsecret"]})
@@ -46,6 +47,13 @@ def test_texts_paths_and_lists() -> None:
     for value in ("", "a\0b", "\ud800", "x" * 256, "x/" * 4000, None, 5, b"x", PRIVATE):
         with pytest.raises(OptionError, match="give"):
             path_of("it", value)
+    assert text_of("it", "é") == "é" and flag("it", False) is False
+    for value in (None, 5, b"x", "\ud800", ["a"], PRIVATE):
+        with pytest.raises(OptionError, match=r"^it .*; give .*text$"):
+            text_of("it", value)
+    for value in (None, 0, 1, "no", PRIVATE):
+        with pytest.raises(OptionError, match="must be True or False"):
+            flag("it", value)
     for value in ("ab", b"ab", 5, None, np.array("x"), PRIVATE):
         with pytest.raises(OptionError, match="give a list"):
             several("it", value)
@@ -86,7 +94,7 @@ def test_options_become_what_a_certificate_can_hold() -> None:
 
 
 def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) -> None:
-    table, schema = arrow(PUBLIC), op.Schema.from_sizes(SIZES)
+    table, other, schema = arrow(PUBLIC), arrow(ROWS), op.Schema.from_sizes(SIZES)
     options: dict[str, Any] = {
         "schema": schema,
         "epsilon": 1.0,
@@ -94,14 +102,14 @@ def test_what_is_no_schema_no_format_and_no_workload_is_refused(tmp_path: Path) 
         "mechanism": op.PublicProxy(),
         "seed": 1,
     }
-    made = op.release(table, table, workload=op.all_marginals(1), **options)
+    made = op.release(other, table, workload=op.all_marginals(1), **options)
     with pytest.raises(OptionError, match="format 'xml' is unknown"):
         made.save(tmp_path / "out", format="xml")
     with pytest.raises(ReleaseError, match="give a path"):
         op.open_release(PRIVATE)
     with pytest.raises(OpenPriorError, match="empty workload"):
         op.evaluate(made, table, workload=[])
-    for function, given in ((op.release, (table, table)), (op.screen, (table, [table]))):
+    for function, given in ((op.release, (other, table)), (op.screen, (other, [table]))):
         with pytest.raises(SchemaError, match="the schema is a DataFrame; give one"):
             function(*given, schema=PRIVATE, epsilon=1.0, delta=1e-3)
     assert not list(tmp_path.iterdir())

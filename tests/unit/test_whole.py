@@ -44,6 +44,16 @@ def test_a_file_that_fails_leaves_the_earlier_one(
     assert names(tmp_path) == {"a.txt"}
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """Otherwise root would put a schema in the place of /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink("pipe", tmp_path / "link")
+    for name in ("pipe", "link"):
+        with pytest.raises(SchemaError, match=r"it is there and is no file; .* choose another place"):
+            Schema.from_sizes({"a": 2}).save(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"] and (tmp_path / "pipe").is_fifo()
+
+
 def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
     with appearing(fresh(tmp_path / "out")) as draft:
         (draft / "part").mkdir()

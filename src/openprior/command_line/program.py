@@ -27,7 +27,7 @@ class _Command(TyperCommand):
             if times > 1 and not may_repeat:
                 name = max(option.opts, key=len)
                 raise typer.BadParameter(
-                    f"{name} is given {times} times; {_REMEDIES.get(name, 'give it once')}"
+                    f"{name} is given {times} times; {_REMEDIES.get(name, 'give it once')}", ctx
                 )
         rest: list[str] = super().parse_args(ctx, args)
         return rest

@@ -18,6 +18,7 @@ account.py            one run's account: charge, act, journal, in that order
 ledger.py             who may still spend how much on which dataset
 ledger_status.py      what it says of a dataset, in ρ and in ε
 ledger_checks.py      what it refuses before it writes anything
+ledger_rows.py        its rows, read with suspicion
 ledger_refusals.py    how often a table was refused for what is in it
 ledger_seals.py       keys and digests of outcomes, and who may go on with a run
 ledger_file.py        the SQLite file behind it

@@ -13,11 +13,11 @@ whole record would mean drawing it again.
 import fcntl
 import json
 import os
+import stat
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import cast
 
 from openprior.errors import JournalError
 from openprior.privacy.journal_values import decode_value, encode_value
@@ -73,7 +73,7 @@ class Journal:
         except JournalError:
             journal.close()
             raise
-        journal.header = cast("dict[str, object]", decode_value(record["header"]))
+        journal.header = journal._decoded(record["header"])
         return journal
 
     @classmethod
@@ -86,6 +86,10 @@ class Journal:
             raise _failure(file, "cannot be opened", error) from error
         journal = cls(file, descriptor)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise JournalError(
+                    f"journal '{file}' is no file; check the path, or remove it and start a new run"
+                )
             journal._take_lock()
             journal._read()
         except OSError as error:
@@ -118,7 +122,7 @@ class Journal:
             line = _read_at(self._fd, offset, length)
         except OSError as error:
             raise _failure(self._path, "cannot be read", error) from error
-        return cast("Outcome", decode_value(json.loads(line)["record"]["outcome"]))
+        return self._decoded(json.loads(line)["record"]["outcome"])
 
     def record(self, seq: int, request: str, outcome: Outcome) -> None:
         """Append an outcome; it is on the disk when this returns."""
@@ -248,24 +252,56 @@ class Journal:
         body = line[29:-2]
         crc = zlib.crc32(body, self._crc)
         if line[:29] != b'{"crc32":"%08x","record":' % crc or line[-2:] != b"}\n":
-            raise JournalError(
-                f"journal '{self._path}' is damaged in line {number + 1}; restore the file, or delete it and "
-                "start a new run"
-            )
-        record = json.loads(body)
+            raise self._damaged(number)
+        try:
+            record = json.loads(body)
+        except (ValueError, RecursionError):
+            raise self._damaged(number) from None
+        if not isinstance(record, dict):
+            raise self._damaged(number)
         if number == 0:
             if record.get("format") != _FORMAT or record.get("version") != _VERSION:
                 raise JournalError(
                     f"journal '{self._path}' has version {record.get('version')!r} and this openprior knows "
                     f"{_VERSION}; close its run with 'openprior ledger close', delete it and start anew"
                 )
-            self.header = cast("dict[str, object]", decode_value(record["header"]))
+            self.header = dict(self._decoded(record.get("header")))
         elif "note" in record:
-            self.notes.setdefault(record["note"], []).append(record["text"])
+            name, text = record["note"], record.get("text")
+            if type(name) is not str or type(text) is not str:
+                raise self._damaged(number)
+            self.notes.setdefault(name, []).append(text)
         else:
-            self._index[record["seq"]] = (record["request"], self._end, len(line))
+            seq, request = record.get("seq"), record.get("request")
+            if (
+                type(seq) is not int
+                or seq in self._index
+                or type(request) is not str
+                or "outcome" not in record
+            ):
+                raise self._damaged(number)
+            self._index[seq] = (request, self._end, len(line))
         self._before_last, self._crc = self._crc, crc
         self._end += len(line)
+
+    def _decoded(self, value: object) -> dict[str, object]:
+        """A header or an outcome: named values."""
+        try:
+            found = decode_value(value)
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error):
+            found = None
+        if not isinstance(found, dict):
+            raise JournalError(
+                f"journal '{self._path}' has values that cannot be read; restore the file, or delete it and "
+                "start a new run"
+            )
+        return found
+
+    def _damaged(self, number: int) -> JournalError:
+        return JournalError(
+            f"journal '{self._path}' is damaged in line {number + 1}; restore the file, or delete it and "
+            "start a new run"
+        )
 
 
 class NoJournal:

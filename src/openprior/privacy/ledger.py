@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
-from openprior.privacy.exact import down, exact_sum
+from openprior.given import shown, text_of, whole_number
+from openprior.privacy.exact import down
 from openprior.privacy.ledger_checks import (
     check_committed,
     check_guarantee,
@@ -32,8 +33,9 @@ from openprior.privacy.ledger_checks import (
     check_unit,
 )
 from openprior.privacy.ledger_refusals import RefusalBook, check_refusals, now
+from openprior.privacy.ledger_rows import LedgerRows, has_unit
 from openprior.privacy.ledger_seals import SealBook, give_first_token
-from openprior.privacy.ledger_status import BudgetChange, DatasetStatus, LedgerEvent, RunStatus
+from openprior.privacy.ledger_status import DatasetStatus, LedgerEvent
 
 __all__ = ["Ledger", "new_run"]
 
@@ -58,10 +60,13 @@ class Ledger(SealBook, RefusalBook):
 
         To raise it needs `raise_ok`: whoever was told the old one is promised less by the new one.
         """
+        text_of("dataset", dataset)
         budget = check_rho("budget", rho)
-        check_guarantee(epsilon, delta)
+        epsilon, delta = check_guarantee(epsilon, delta)
         with self.transaction("IMMEDIATE") as connection:
-            before = self._dataset(connection, dataset)
+            rows = self._rows(connection)
+            rows.check_whole()
+            before = rows.dataset(dataset)
             if before is not None:
                 check_committed(before, budget, epsilon, delta)
                 known = before.stated or before.committed > 0
@@ -71,7 +76,7 @@ class Ledger(SealBook, RefusalBook):
                         f"to ε = {epsilon:g}, δ = {delta:g} promises everybody in the table less than they were "
                         "promised. If that is decided, repeat it with --yes (in Python raise_ok=True)"
                     )
-            _change(connection, dataset, before, (budget, float(epsilon), float(delta)), stated=True)
+            _change(connection, dataset, before, (budget, epsilon, delta), stated=True)
 
     def open_run(
         self,
@@ -90,14 +95,17 @@ class Ledger(SealBook, RefusalBook):
         Where no budget was set, the first run's (ε, δ) is the budget; if that run ended without spending anything, the
         next one is the first. A run with a journal brings its id and its first token from there.
         """
-        reserved = check_rho("reservation", rho)
-        check_guarantee(epsilon, delta)
+        text_of("dataset", dataset)
+        guarantee = (check_rho("reservation", rho), *check_guarantee(epsilon, delta))
         text = _to_json("the run's details", details)
-        run = run or new_run()
-        guarantee = (reserved, float(epsilon), float(delta))
+        if not has_unit(details):
+            raise LedgerError("the run's unit is not complete; give person, rows_per_person and relation")
+        run = new_run() if run is None else text_of("a run's id", run)
         with self.transaction("IMMEDIATE") as connection:
+            rows = self._rows(connection)
+            rows.check_whole()
             check_refusals(connection, dataset, acknowledge_refusals)
-            known = self._dataset(connection, dataset)
+            known = rows.dataset(dataset)
             if known is not None:
                 check_unit(known, details)
             if known is None or (not known.stated and known.committed == 0):
@@ -114,9 +122,11 @@ class Ledger(SealBook, RefusalBook):
     def withdraw(self, run: str) -> bool:
         """Take back an open run that has charged nothing, as if it had not been; whether it was one."""
         with self.transaction("IMMEDIATE") as connection:
-            _, closed = self._run(connection, run)
+            rows = self._rows(connection)
+            rows.check_whole()
+            known = rows.known_run(run)
             charged = connection.execute("SELECT 1 FROM event WHERE run = ? LIMIT 1", (run,)).fetchone()
-            if closed or charged is not None:
+            if known.closed or charged is not None:
                 return False
             for table, name in (("token", "run"), ("secret", "run"), ("run", "id")):
                 connection.execute(f"DELETE FROM {table} WHERE {name} = ?", (run,))
@@ -125,8 +135,11 @@ class Ledger(SealBook, RefusalBook):
     def close(self, run: str) -> None:
         """End the run: it counts with its events from now on, and what it did not spend goes back."""
         with self.transaction("IMMEDIATE") as connection:
-            _, closed = self._run(connection, run)
-            if not closed:
+            rows = self._rows(connection)
+            rows.check_whole()  # charges that are lost would go back with what was not spent
+            known = rows.known_run(run)
+            rows.spent(known)  # which it counts with from now on; refused if it cannot be
+            if not known.closed:
                 connection.execute("UPDATE run SET closed = ? WHERE id = ?", (now(), run))
 
     # Charges
@@ -137,19 +150,18 @@ class Ledger(SealBook, RefusalBook):
         The same charge again (same run, number, ρ and event) is a no-op: a resumed run does not pay twice.
         """
         amount = check_rho("charge", rho, zero=True)  # a part of a partition may owe nothing more
-        if not 0 <= seq < 2**63:
-            raise OptionError(f"event number {seq} is out of range; count from 0")
+        seq = whole_number("an event's number", seq, 0)
+        if seq >= 2**63:
+            raise OptionError(f"event number {shown(seq)} is out of range; count from 0")
         text = _to_json(f"event {seq}", event)
         with self.transaction("IMMEDIATE") as connection:
-            row = connection.execute(
-                "SELECT rho, closed, epsilon, delta FROM run WHERE id = ?", (run,)
-            ).fetchone()
-            if row is None:
+            rows = self._rows(connection)
+            known = rows.run(run)
+            if known is None:
                 raise BudgetExceeded(f"run {run} has no reservation in {self._name}; open a run first")
-            reserved, closed = row[:2]
-            if closed:
+            if known.closed:
                 raise BudgetExceeded(
-                    f"run {run} was closed at {closed} and has no budget left; open a new run"
+                    f"run {run} was closed at {known.closed} and has no budget left; open a new run"
                 )
             recorded = connection.execute(
                 "SELECT rho, details FROM event WHERE run = ? AND seq = ?", (run, seq)
@@ -167,10 +179,11 @@ class Ledger(SealBook, RefusalBook):
                         "resume with the options the run began with, or open a new run"
                     )
                 return
-            left = Fraction(reserved) - _spent(connection, run)
+            left = Fraction(known.rho) - rows.spent(known)
             if Fraction(amount) > left:
                 raise BudgetExceeded(
-                    f"run {run} has ρ = {down(left)!r} left of {reserved!r} (ε = {row[2]:g}, δ = {row[3]:g}), and "
+                    f"run {run} has ρ = {down(left)!r} left of {known.rho!r} (ε = {known.epsilon:g}, "
+                    f"δ = {known.delta:g}), and "
                     f"event {seq} costs {amount!r}; plan fewer or cheaper events"
                 )
             connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (run, seq, amount, text, now()))
@@ -178,95 +191,31 @@ class Ledger(SealBook, RefusalBook):
     def spent(self, run: str) -> Fraction:
         """The exact sum of the run's events."""
         with self.transaction("DEFERRED") as connection:
-            self._run(connection, run)
-            return _spent(connection, run)
+            rows = self._rows(connection)
+            return rows.spent(rows.known_run(run))
 
     def remaining(self, run: str) -> float:
         """What the run may still charge, rounded down so that charging exactly this fits; 0 once closed."""
         with self.transaction("DEFERRED") as connection:
-            reserved, closed = self._run(connection, run)
-            return 0.0 if closed else down(Fraction(reserved) - _spent(connection, run))
+            rows = self._rows(connection)
+            known = rows.known_run(run)
+            return 0.0 if known.closed else down(Fraction(known.rho) - rows.spent(known))
 
     def events(self, run: str) -> list[LedgerEvent]:
         """The run's events, by number."""
         with self.transaction("DEFERRED") as connection:
-            self._run(connection, run)
-            rows = connection.execute(
-                "SELECT seq, rho, charged, details FROM event WHERE run = ? ORDER BY seq", (run,)
-            ).fetchall()
-        return [LedgerEvent(seq, rho, charged, json.loads(details)) for seq, rho, charged, details in rows]
+            rows = self._rows(connection)
+            return list(rows.events(rows.known_run(run)))
 
     def datasets(self) -> list[DatasetStatus]:
         """Every dataset with its runs: one consistent snapshot, by name and then by start."""
         with self.transaction("DEFERRED") as connection:
-            names = connection.execute("SELECT name FROM dataset ORDER BY name").fetchall()
-            return [status for (name,) in names if (status := self._dataset(connection, name)) is not None]
+            rows = self._rows(connection)
+            rows.check_whole()
+            return rows.datasets()
 
-    def _dataset(self, connection: sqlite3.Connection, name: str) -> DatasetStatus | None:
-        row = connection.execute(
-            "SELECT rho, epsilon, delta, stated FROM dataset WHERE name = ?", (name,)
-        ).fetchone()
-        if row is None:
-            return None
-        charges: dict[str, list[float]] = {}
-        for run, rho in connection.execute(
-            "SELECT run, event.rho FROM event JOIN run ON run.id = event.run WHERE dataset = ?", (name,)
-        ):
-            charges.setdefault(run, []).append(rho)
-        runs = connection.execute(
-            "SELECT id, rho, epsilon, delta, started, closed, details, "
-            "(SELECT max(number) FROM token WHERE token.run = run.id) FROM run WHERE dataset = ? ORDER BY rowid",
-            (name,),
-        )
-        changes = connection.execute(
-            "SELECT changed, rho_before, epsilon_before, delta_before, rho, epsilon, delta, stated "
-            "FROM budget_change WHERE dataset = ? ORDER BY number",
-            (name,),
-        )
-        (refusals,) = connection.execute(
-            "SELECT count(*) FROM refusal WHERE dataset = ? AND acknowledged IS NULL", (name,)
-        ).fetchone()
-        return DatasetStatus(
-            name=name,
-            rho=row[0],
-            epsilon=row[1],
-            delta=row[2],
-            stated=bool(row[3]),
-            runs=tuple(
-                RunStatus(
-                    id=run,
-                    state="closed" if closed else "open",
-                    reserved=rho,
-                    epsilon=epsilon,
-                    delta=delta,
-                    spent=exact_sum(charges.get(run, ())),
-                    events=len(charges.get(run, ())),
-                    started=started,
-                    details=json.loads(details),
-                    resumed=resumed or 0,
-                )
-                for run, rho, epsilon, delta, started, closed, details, resumed in runs
-            ),
-            changes=tuple(
-                BudgetChange(
-                    at,
-                    None if r is None else (r, e, d),
-                    rho=rho,
-                    epsilon=epsilon,
-                    delta=delta,
-                    stated=bool(stated),
-                )
-                for at, r, e, d, rho, epsilon, delta, stated in changes
-            ),
-            refusals=refusals,
-        )
-
-    def _run(self, connection: sqlite3.Connection, run: str) -> tuple[float, str | None]:
-        """What the run reserved and when it was closed."""
-        row = connection.execute("SELECT rho, closed FROM run WHERE id = ?", (run,)).fetchone()
-        if row is None:
-            raise LedgerError(f"{self._name} has no run {run}; check the run id and the ledger's path")
-        return row[0], row[1]
+    def _rows(self, connection: sqlite3.Connection) -> LedgerRows:
+        return LedgerRows(connection, self._name)
 
 
 def new_run() -> str:
@@ -275,16 +224,14 @@ def new_run() -> str:
 
 
 def _to_json(what: str, value: Mapping[str, object]) -> str:
+    if not isinstance(value, Mapping):
+        raise LedgerError(f"{what} cannot be {shown(value)}; give values by name")
     try:
         return json.dumps(dict(value), sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise LedgerError(
             f"{what} cannot be written as JSON ({error}); use strings, numbers and lists"
-        ) from error
-
-
-def _spent(connection: sqlite3.Connection, run: str) -> Fraction:
-    return exact_sum(rho for (rho,) in connection.execute("SELECT rho FROM event WHERE run = ?", (run,)))
+        ) from None
 
 
 def _change(

@@ -1,10 +1,10 @@
 """What a ledger refuses, before it writes anything: numbers that cannot be, what does not fit, what does not add up."""
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
+from openprior.given import finite_number, shown
 from openprior.privacy.calibrate import epsilon_spent, epsilon_within
 from openprior.privacy.exact import down, up
 from openprior.privacy.ledger_status import DatasetStatus, unit_words
@@ -14,19 +14,21 @@ __all__ = ["check_committed", "check_guarantee", "check_left", "check_rho", "che
 
 def check_rho(what: str, rho: float, *, zero: bool = False) -> float:
     """A ρ as a double, which must be positive and finite."""
-    value = float(rho)
+    value = finite_number(f"{what} ρ", rho)
     # value != rho: a Fraction or large int that a double cannot hold would be recorded as less than it is.
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0)) and value == rho):
-        raise OptionError(f"{what} ρ = {rho!r} must be a finite double greater than 0")
+    if not ((value > 0 or (zero and value == 0)) and value == rho):
+        raise OptionError(f"{what} ρ = {shown(rho)} must be a finite double greater than 0")
     return value
 
 
-def check_guarantee(epsilon: float, delta: float) -> None:
-    """ε and δ that can be."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise OptionError(f"epsilon = {epsilon!r} must be finite and greater than 0")
-    if not 0 <= delta < 1:
-        raise OptionError(f"delta = {delta!r} must be at least 0 and less than 1")
+def check_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+    """ε and δ that can be, as doubles."""
+    found = finite_number("epsilon", epsilon), finite_number("delta", delta)
+    if found[0] <= 0:
+        raise OptionError(f"epsilon = {shown(epsilon)} must be finite and greater than 0")
+    if not 0 <= found[1] < 1:
+        raise OptionError(f"delta = {shown(delta)} must be at least 0 and less than 1")
+    return found
 
 
 def check_committed(known: DatasetStatus, rho: float, epsilon: float, delta: float) -> None:

@@ -12,10 +12,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from openprior.errors import LedgerError
+from openprior.errors import LedgerError, OptionError
+from openprior.given import finite_number, path_of, shown
 from openprior.privacy.ledger_tables import APPLICATION, VERSION, pragma, raise_to_version
 
 __all__ = ["LedgerFile"]
+
+_LONGEST = 1_000_000
+"""Seconds to wait for a lock; SQLite counts milliseconds, and not many more."""
 
 
 class LedgerFile:
@@ -28,8 +32,12 @@ class LedgerFile:
 
     def __init__(self, path: str | Path | None = None, *, timeout: float = 30.0) -> None:
         # Absolute: a later chdir must not begin a second ledger, and ":memory:" is a name like any other.
-        self._path = None if path is None else Path(path).absolute()
-        self._timeout = timeout
+        self._path = None if path is None else path_of("a ledger", path, error=LedgerError).absolute()
+        self._timeout = finite_number("a ledger's timeout", timeout)
+        if not 0 <= self._timeout <= _LONGEST:
+            raise OptionError(
+                f"a ledger's timeout ({shown(timeout)}) must lie between 0 and {_LONGEST:,} seconds"
+            )
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._memory: sqlite3.Connection | None = None
@@ -51,7 +59,8 @@ class LedgerFile:
     @property
     def exists(self) -> bool:
         """Whether it is there yet: a file is made when it is first written to or read, and an empty one is none."""
-        return self._path is None or (self._path.exists() and self._path.stat().st_size > 0)
+        # os.path says no and does not raise where a folder may not be looked into.
+        return self._path is None or (os.path.exists(self._path) and os.path.getsize(self._path) > 0)
 
     def __repr__(self) -> str:
         return f"Ledger({'' if self._path is None else repr(str(self._path))})"
@@ -65,6 +74,12 @@ class LedgerFile:
         target = ":memory:" if self._path is None else str(self._path)
         # isolation_level=None: transactions begin and end where this file says so, not where the driver does.
         return sqlite3.connect(target, timeout=self._timeout, isolation_level=None, check_same_thread=False)
+
+    def _check_place(self) -> None:
+        """Refuse a pipe or a device before anything is done to it; SQLite itself explains a folder."""
+        place = self._path
+        if place is not None and os.path.exists(place) and not (place.is_file() or place.is_dir()):
+            raise LedgerError(f"{self._name} is a pipe or a device; give the path of a file")
 
     def _protect(self) -> None:
         """A new file is for its owner only; the rollback journal copies the mode."""
@@ -105,6 +120,7 @@ class LedgerFile:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
+            self._check_place()
             with closing(self._connect()) as connection:
                 self._protect()
                 self._prepare(connection)
@@ -147,7 +163,12 @@ class LedgerFile:
                 f"was locked for {self._timeout:g} s: another release is writing to it; "
                 "wait until it is done, or give a longer timeout"
             )
-        return _REMEDIES.get(code, f"failed: {error}")
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return f"does not take that ({error}); it has it already or it is not its own, so start a new run"
+        return _REMEDIES.get(
+            code,
+            f"is damaged or not a ledger ({error}); restore a backup (a new ledger would forget what was spent)",
+        )
 
 
 _REMEDIES = {

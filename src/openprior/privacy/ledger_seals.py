@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from openprior.errors import LedgerError
 from openprior.privacy.ledger_file import LedgerFile
 from openprior.privacy.ledger_refusals import check_refusals, now
+from openprior.privacy.ledger_rows import LedgerRows
 
 __all__ = ["RunSeals", "Seal", "SealBook", "give_first_token"]
 
@@ -49,7 +50,7 @@ class SealBook(LedgerFile):
         """What a journal has to match for its run to be resumed; the run must be open."""
         with self.transaction("DEFERRED") as connection:
             check_open(connection, run, self._name)
-            return _seals(connection, run)
+            return _seals(connection, run, self._name)
 
     def resume_run(
         self, run: str, seals: RunSeals, token: str, *, acknowledge_refusals: bool = False
@@ -59,7 +60,7 @@ class SealBook(LedgerFile):
         with self.transaction("IMMEDIATE") as connection:
             dataset = check_open(connection, run, self._name)
             check_refusals(connection, dataset, acknowledge_refusals)
-            if _seals(connection, run) != seals:
+            if _seals(connection, run, self._name) != seals:
                 raise LedgerError(f"run {run} goes on in another process; wait until it ends, or stop it")
             connection.execute(
                 "INSERT INTO token SELECT run, max(number) + 1, ?, ? FROM token WHERE run = ?",
@@ -90,12 +91,10 @@ def give_first_token(connection: sqlite3.Connection, run: str, token: str) -> No
 
 def check_open(connection: sqlite3.Connection, run: str, ledger: str) -> str:
     """The dataset of a run that must be there and open."""
-    row = connection.execute("SELECT dataset, closed FROM run WHERE id = ?", (run,)).fetchone()
-    if row is None:
-        raise LedgerError(f"{ledger} has no run {run}; check the run id and the ledger's path")
-    if row[1]:
-        raise LedgerError(f"run {run} was closed at {row[1]}; it cannot be resumed, start a new run")
-    return str(row[0])
+    known = LedgerRows(connection, ledger).known_run(run)
+    if known.closed:
+        raise LedgerError(f"run {run} was closed at {known.closed}; it cannot be resumed, start a new run")
+    return known.dataset
 
 
 def _token(connection: sqlite3.Connection, run: str) -> str | None:
@@ -105,7 +104,7 @@ def _token(connection: sqlite3.Connection, run: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _seals(connection: sqlite3.Connection, run: str) -> RunSeals:
+def _seals(connection: sqlite3.Connection, run: str, ledger: str) -> RunSeals:
     token = _token(connection, run)
     secret = connection.execute("SELECT secret FROM secret WHERE run = ?", (run,)).fetchone()
     if token is None or secret is None:
@@ -113,5 +112,7 @@ def _seals(connection: sqlite3.Connection, run: str) -> RunSeals:
             f"run {run} has no journal that this ledger knows (it had no output folder, or an older openprior began "
             "it); it cannot be resumed: close it with 'openprior ledger close' and start a new run"
         )
+    read = LedgerRows(connection, ledger).secret
     rows = connection.execute("SELECT seq, digest, key FROM outcome WHERE run = ?", (run,))
-    return RunSeals(token, str(secret[0]), {seq: Seal(digest, key) for seq, digest, key in rows})
+    outcomes = {seq: Seal(read(digest), read(key)) for seq, digest, key in rows}
+    return RunSeals(read(token), read(secret[0]), outcomes)

@@ -13,8 +13,16 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
-from openprior.errors import LedgerError, OpenPriorError, OpenPriorWarning, OptionError, ReleaseError
+from openprior.errors import (
+    JournalError,
+    LedgerError,
+    OpenPriorError,
+    OpenPriorWarning,
+    OptionError,
+    ReleaseError,
+)
 from openprior.privacy.account import Account
 from openprior.privacy.journal import Journal, NoJournal
 from openprior.privacy.ledger import Ledger, new_run
@@ -163,12 +171,16 @@ def _continue(
         raise OptionError("only a run with an output folder can be resumed; give out=")
     path = journal_of(out)
     if not path.exists():
-        raise OptionError(f"there is no unfinished run to resume: {path.name} does not exist")
+        raise OptionError(
+            f"there is no unfinished run to resume: {path.name} does not exist; check the folder's name, "
+            "or start without --resume (in Python resume=False)"
+        )
     journal = Journal.open(path)
     try:
         known = dict(journal.header)
-        run, public_seed = str(known.pop("run")), int(str(known.pop("public_seed")))
-        known.pop("token")
+        run, token, public_seed = (known.pop(name, None) for name in ("run", "token", "public_seed"))
+        if not (isinstance(run, str) and isinstance(token, str) and _is_seed(public_seed)):
+            raise JournalError(f"{path.name} is damaged: it does not name its run; restore it, or start anew")
         asked = json.loads(json.dumps(_request(budget)))
         others = [_WORDS.get(k, k) for k in {**known, **asked} if known.get(k) != asked.get(k)]
         if others:
@@ -188,6 +200,10 @@ def _continue(
         journal.close()
         raise
     return sealed, run, public_seed
+
+
+def _is_seed(value: object) -> TypeGuard[int]:
+    return type(value) is int and value >= 0
 
 
 _WORDS = {

@@ -134,7 +134,7 @@ class SealedJournal:
         known = self._journal.notes.get(_FINGERPRINT, [])
         if not known and not self._seals:
             self._journal.note(_FINGERPRINT, mac.hexdigest())
-        elif not (known and hmac.compare_digest(known[0], mac.hexdigest())):
+        elif not (known and hmac.compare_digest(known[0].encode(errors="replace"), mac.hexdigest().encode())):
             raise SourceError(
                 "the private table is not the one that this run began with; resume it with that one, or start anew"
             )

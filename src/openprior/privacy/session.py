@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import DataError, LedgerError, OptionError, PrivacyError, SourceError
+from openprior.errors import DataError, LedgerError, PrivacyError, SourceError
+from openprior.given import flag, text_of, whole_number
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsilon
@@ -91,12 +92,14 @@ def open_session(
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     rho = budget_rho(epsilon, delta)
+    for option, value in (("show_private", show_private), ("acknowledge_refusals", acknowledge_refusals)):
+        flag(option, value)
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
     source = open_source(private)
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
-    if seed is not None and seed < 0:
-        raise OptionError(f"seed ({seed}) must be a whole number of at least 0")
+    if seed is not None:
+        seed = whole_number("seed", seed, 0)
     noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
     details = {
@@ -111,7 +114,7 @@ def open_session(
         },
         "seed": seed,
     }
-    budget = Budget(dataset or source.name, epsilon, delta, rho, details)
+    budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
     vault.announce(marginals)
@@ -185,7 +188,7 @@ def open_question(
     release to come.
     """
     source = open_source(private)
-    book = _book_with(ledger, dataset or source.name)
+    book = _book_with(ledger, _name(dataset, source))
     with open_session(
         source,
         schema,
@@ -202,6 +205,11 @@ def open_question(
         publics=publics,
     ) as session:
         yield session
+
+
+def _name(dataset: str | None, source: Source) -> str:
+    """The private table's name in the ledger: as it was given, or that of its file."""
+    return source.name if dataset is None else text_of("dataset", dataset) or source.name
 
 
 def _book_with(ledger: Ledger | str | Path | None, dataset: str) -> Ledger | None:

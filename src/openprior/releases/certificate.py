@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import Any
 
 from openprior.errors import OtherFormat, PrivacyError, ReleaseError
+from openprior.given import shown
 from openprior.json_text import parse_json
 from openprior.privacy.calibrate import budget_rho, epsilon_from_rho, pure_epsilon
 from openprior.privacy.events import Event, Part, event_from_dict
@@ -216,17 +217,23 @@ class Certificate:
     @staticmethod
     def from_json(text: str | bytes) -> "Certificate":
         """From text; strict, so that what is rechecked is what is written there, and nothing else is."""
+        if not isinstance(text, str | bytes):
+            raise ReleaseError(f"a certificate cannot be read from {shown(text)}; give the text of its file")
         try:
             values = parse_json(text)
         except ValueError as error:
-            raise ReleaseError(f"the certificate cannot be read: {error}; it is damaged or none") from None
+            raise ReleaseError(
+                f"the certificate cannot be read: {error}; it is damaged or none; copy it again"
+            ) from None
         _check_format(values)
         try:
             certificate = _read(values)
         except (PrivacyError, ReleaseError) as error:
-            raise ReleaseError(f"the certificate is damaged: {error}") from None
+            raise ReleaseError(f"the certificate is damaged: {error}; copy it again") from None
         if (text.encode() if isinstance(text, str) else text) != certificate.to_json().encode():
-            raise ReleaseError("the certificate is damaged: it is not written as a certificate is")
+            raise ReleaseError(
+                "the certificate is damaged: it is not written as a certificate is; copy it again"
+            )
         return certificate
 
 

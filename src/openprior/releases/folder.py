@@ -38,6 +38,7 @@ _ROWS = {"parquet": "synthetic.parquet", "csv": "synthetic.csv"}
 """One of them, by format."""
 _PUBLIC = "public.json"
 """Where there was a public table."""
+_AGAIN = "; copy it again"
 
 
 def write(release: "Reported", draft: Path, format: str) -> None:
@@ -132,7 +133,8 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
-    return ReleaseError(f"the release in {folder} is damaged: {error}; copy it again")
+    what = str(error).removesuffix(_AGAIN)
+    return ReleaseError(f"the release in {folder} is damaged: {what}{_AGAIN}")
 
 
 def _check_names(folder: Path, files: Mapping[str, object]) -> None:
@@ -143,7 +145,9 @@ def _check_names(folder: Path, files: Mapping[str, object]) -> None:
     others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
     if missing or others:
         what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
-        raise ReleaseError(f"{folder} is not a release folder: its certificate lists {what}")
+        raise ReleaseError(
+            f"{folder} is not a release folder: its certificate lists {what}; copy the release again"
+        )
 
 
 def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:

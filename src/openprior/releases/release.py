@@ -17,7 +17,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import choice, path_of, shown
+from openprior.given import choice, flag, path_of, shown
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
@@ -141,6 +141,7 @@ def release(
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
+    resume = flag("resume", resume)
     chosen: Mechanism = Tilt() if mechanism is None else mechanism
     if not isinstance(chosen, Mechanism):
         raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
@@ -153,8 +154,10 @@ def release(
         )
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
-    if resume and out is not None and ledger is not None and _is_written(Path(out)):
-        return _finished(Path(out), ledger)
+    if resume and out is not None and ledger is not None:
+        folder = path_of("the output folder", out, error=ReleaseError)
+        if _is_written(folder):
+            return _finished(folder, ledger)
     target = None if out is None else fresh(out)
 
     schema = None if schema is None else need_schema(schema)

@@ -74,14 +74,18 @@ def read_certificate(folder: Path) -> bytes:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):  # no path can hold a zero byte
         raise ReleaseError(
-            f"{_shown(str(folder))} is not a release folder: it has no {CERTIFICATE}"
+            f"{_shown(str(folder))} is not a release folder: it has no {CERTIFICATE}; check the path"
         ) from None
     except OSError as error:
         raise ReleaseError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
     if not stat.S_ISREG(found.st_mode):
-        raise ReleaseError(f"{folder} is not a release folder: its {CERTIFICATE} is no plain file")
+        raise ReleaseError(
+            f"{folder} is not a release folder: its {CERTIFICATE} is no plain file; copy it again"
+        )
     if found.st_size > _LARGEST:
-        raise ReleaseError(f"{folder} is not a release folder: its {CERTIFICATE} is far too large")
+        raise ReleaseError(
+            f"{folder} is not a release folder: its {CERTIFICATE} is far too large; check the path"
+        )
     try:
         return path.read_bytes()
     except OSError as error:

@@ -10,6 +10,7 @@ import copy
 import csv
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from openprior.errors import SourceError
+from openprior.given import path_of
 from openprior.schema.columns import BLANKS, is_string
 from openprior.tables.source import BATCH_ROWS, Source, select
 
@@ -31,12 +33,15 @@ _PART_ROWS = 1 << 20
 _SUFFIXES = r"(\.(csv|tsv|txt|parquet|pq|data))?(\.gz)?$"
 
 
-def open_path(path: str) -> Source:
+def open_path(path: str | os.PathLike[str]) -> Source:
     """The source at a path: a CSV or Parquet file, or a folder of one of the two."""
-    place = Path(path)
+    place = path_of("a table", path, error=SourceError)
     try:
         if place.is_dir():
             return _Folder(place)
+        if place.exists() and not place.is_file():
+            # A pipe would wait for a writer, and could be read once only.
+            raise SourceError(f"{path} is a pipe or a device; save what it gives in a file, and name that")
         return _open_file(place)
     except FileNotFoundError:
         raise SourceError(f"there is no file {path}; check the path") from None

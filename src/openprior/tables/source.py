@@ -5,7 +5,6 @@ protocol, and paths. It knows the columns without reading a row, and reads each 
 time. Nothing it raises quotes a row: the table may be private.
 """
 
-import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +54,7 @@ def open_source(data: object) -> Source:
     if isinstance(data, str | os.PathLike):
         from openprior.tables.files import open_path
 
-        return open_path(os.fspath(data))
+        return open_path(data)
     library = type(data).__module__.partition(".")[0].lstrip("_")
     if library == "pyspark" and hasattr(data, "mapInArrow"):
         # By name: the cluster's room is above this one, and is entered only where there is a cluster.
@@ -71,23 +70,46 @@ def open_source(data: object) -> Source:
         return _Passes(data.schema.names, _dataset_pass(data))
     if isinstance(data, pa.RecordBatchReader):
         return _Once(data)
-    frame: Any = data
-    if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
-        frame = _with_index(frame)
-        return _Passes([str(c) for c in frame.columns], _pandas_pass(frame), rows=len(frame))
-    if library == "polars" and hasattr(data, "collect_schema"):
-        return _Passes(
-            frame.collect_schema().names(), _polars_pass(frame), rows=getattr(frame, "height", None)
-        )
-    if library == "duckdb" and hasattr(data, "to_arrow_reader"):
-        return _Passes(list(frame.columns), _duckdb_pass(frame))
-    if hasattr(data, "__arrow_c_stream__"):
-        with contextlib.suppress(pa.ArrowException):  # a stream of values, and not of rows
-            return _Once(pa.RecordBatchReader.from_stream(data))
+    foreign = _foreign(data, library)
+    if foreign is not None:
+        return foreign
     raise SourceError(
         f"cannot read rows from a {type(data).__name__}; "
         "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV or Parquet file or folder"
     )
+
+
+def _foreign(frame: Any, library: str) -> Source | None:
+    """A source over what another library made, or None if it has no rows. What is raised on the way goes no further,
+    nor as a cause: a stream may quote a row, and a lazy frame its query."""
+    try:
+        if library == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+            frame = _with_index(frame)
+            return _Passes([str(c) for c in frame.columns], _pandas_pass(frame), rows=len(frame))
+        if library == "polars" and hasattr(frame, "collect_schema"):
+            names = frame.collect_schema().names()
+            return _Passes(names, _polars_pass(frame), rows=getattr(frame, "height", None))
+        if library == "duckdb" and hasattr(frame, "to_arrow_reader"):
+            return _Passes(list(frame.columns), _duckdb_pass(frame))
+        stream = hasattr(frame, "__arrow_c_stream__")
+    except OpenPriorError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        problem = (
+            f"the table cannot be opened ({type(error).__name__}); check that {library} itself can read it"
+        )
+    else:
+        return _stream(frame) if stream else None
+    raise SourceError(problem)
+
+
+def _stream(data: Any) -> Source | None:
+    """A source over an Arrow stream; None if it is one of values and not of rows, or none at all."""
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except Exception:  # noqa: BLE001  (as above)
+        return None
+    return _Once(reader)
 
 
 def select(source_columns: Sequence[str], columns: Sequence[str] | None, name: str) -> list[str]:

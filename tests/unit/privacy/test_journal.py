@@ -1,8 +1,10 @@
 """What is recorded comes back exactly, a cut line is dropped, any other damage is an error."""
 
+import json
 import multiprocessing
 import os
 import stat
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -200,11 +202,55 @@ def test_zeros_in_the_middle_are_damage(tmp_path: Path) -> None:
         Journal.open(path)
 
 
+ARRAY = {"$array": ["<f8", [3], ""]}
+FORGED: tuple[tuple[int, object], ...] = (
+    (0, []),
+    (0, {"format": "openprior journal", "version": 2}),
+    (0, {"format": "openprior journal", "version": 2, "header": [1]}),
+    (0, {"format": "openprior journal", "version": 2, "header": ARRAY}),
+    (0, {"format": "openprior journal", "version": 2, "header": {"run": {"$float": "x"}}}),
+    (1, 5),
+    (1, {}),
+    (1, {"note": ["token"], "text": "x"}),
+    (1, {"note": "token"}),
+    (1, {"note": "token", "text": {}}),
+    (1, {"seq": 0, "request": "measure 0"}),
+    (1, {"seq": True, "request": "measure 0", "outcome": {}}),
+    (1, {"seq": 0, "request": None, "outcome": {}}),
+    (2, {"seq": 0, "request": "measure 0", "outcome": {}}),
+    (1, {"seq": 0, "request": "measure 0", "outcome": {"counts": ARRAY}}),
+    (1, {"seq": 0, "request": "measure 0", "outcome": {"counts": {"$array": []}}}),
+    (1, {"seq": 0, "request": "measure 0", "outcome": [1]}),
+)
+
+
+@pytest.mark.parametrize(("line", "record"), FORGED)
+def test_records_that_nobody_writes_are_refused(tmp_path: Path, line: int, record: object) -> None:
+    """Even if their checksums are right."""
+    path = written(tmp_path / "run.journal")
+    records = [json.loads(text)["record"] for text in path.read_text().splitlines()]
+    records[line] = record
+    content, crc = b"", 0
+    for each in records:
+        body = json.dumps(each).encode()
+        crc = zlib.crc32(body, crc)
+        content += b'{"crc32":"%08x","record":%b}\n' % (crc, body)
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=r"restore the file|has version None"):
+        Journal.open(path).find(0, "measure 0")
+
+
 def test_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "run.journal")
     monkeypatch.setattr(module, "_VERSION", 3)
     with pytest.raises(JournalError, match="has version 2 and this openprior knows 3"):
         Journal.open(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.journal")
+    with pytest.raises(JournalError, match="is no file"):
+        Journal.open(tmp_path / "run.journal")
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_stated_budget_stays_as_it_was_stated(ledger: Ledger) -> None:
 
 def test_other_arguments_are_checked(ledger: Ledger) -> None:
     run = start(ledger, 1.0)
-    with pytest.raises(OptionError, match="event number -1"):
+    with pytest.raises(OptionError, match=r"event.s number \(-1\)"):
         ledger.charge(run, -1, 0.1, EVENT)
     for epsilon, delta in ((0.0, 0.1), (math.nan, 0.1), (1.0, 1.0), (1.0, -0.1), (1.0, math.nan)):
         with pytest.raises(OptionError):
@@ -382,6 +382,14 @@ def message(ledger: Ledger, path: Path) -> str:
 
 def test_a_folder(tmp_path: Path) -> None:
     assert "is a folder; name a file in it" in message(Ledger(tmp_path), tmp_path)
+
+
+def test_a_pipe_or_a_device_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path, 0o644)
+    path.chmod(0o644)
+    assert "is a pipe or a device; give the path of a file" in message(Ledger(path), path)
+    assert path.is_fifo() and stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:

@@ -292,6 +292,9 @@ def test_past_a_few_refusals_the_next_run_must_know_of_them() -> None:
 # Older files
 
 
+THEN = "2026-01-01T00:00:00+00:00"
+
+
 def older(path: Path) -> None:
     """A ledger of version 1, with a budget, a closed run and an open one."""
     connection = sqlite3.connect(path, isolation_level=None)
@@ -299,11 +302,11 @@ def older(path: Path) -> None:
     rho = budget_rho(2.0, 1e-9)
     connection.execute("INSERT INTO dataset VALUES ('survey', ?, 2.0, 1e-9, 1)", (rho,))
     text = '{"mechanism": "tilt", "relation": "replace-one", "schema": "abc"}'
-    for run, closed in (("old1", "then"), ("old2", None)):
+    for run, closed in (("old1", THEN), ("old2", None)):
         connection.execute(
-            "INSERT INTO run VALUES (?, 'survey', 0.01, 0.8, 1e-9, ?, 'then', NULL)", (run, text)
+            "INSERT INTO run VALUES (?, 'survey', 0.01, 0.8, 1e-9, ?, ?, NULL)", (run, text, THEN)
         )
-        connection.execute("INSERT INTO event VALUES (?, 0, 0.0078125, '{}', 'then')", (run,))
+        connection.execute("INSERT INTO event VALUES (?, 0, 0.0078125, '{}', ?)", (run, THEN))
         connection.execute("UPDATE run SET closed = ? WHERE id = ? AND ? IS NOT NULL", (closed, run, closed))
     connection.close()
 

@@ -1,6 +1,8 @@
 """Sources: every kind of table, every way a file can be broken, and no row in any message."""
 
 import gzip
+import os
+import traceback
 from pathlib import Path
 
 import duckdb
@@ -165,6 +167,33 @@ def test_missing_things(tmp_path: Path) -> None:
         open_source(3)
     with pytest.raises(SourceError, match="has no column 'z'"):
         open_source(TABLE).batches(["z"])
+    for name in ("a\0b", "\ud800", ""):
+        with pytest.raises(SourceError, match="which no file can be called"):
+            open_source(name)
+    os.mkfifo(tmp_path / "pipe")  # which nobody writes to: it would be waited for
+    with pytest.raises(SourceError, match=r"pipe is a pipe or a device; save what it gives in a file"):
+        open_source(tmp_path / "pipe")
+
+
+class _Broken:
+    """A stream that quotes a row when it is asked for."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise RuntimeError("zqxsecret")
+
+
+def test_what_others_raise_goes_no_further() -> None:
+    lazy = pl.LazyFrame({"a": [1]}).select("zqxsecret")
+    for data, words in (
+        (_Broken(), "cannot read rows from a _Broken; give"),
+        (pd.Series([1], name="zqxsecret"), "cannot read rows from a Series; give"),
+        (pl.Series("zqxsecret", [1]), "cannot read rows from a Series; give"),
+        (lazy, r"the table cannot be opened \(ColumnNotFoundError\); check that polars itself can read it"),
+    ):
+        with pytest.raises(SourceError, match=words) as caught:
+            open_source(data)
+        assert "zqxsecret" not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__context__ is None
 
 
 def test_folders(tmp_path: Path) -> None:
