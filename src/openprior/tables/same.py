@@ -142,7 +142,7 @@ def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str
     in_order = public.in_this_order == private.in_this_order
     if _by_chance(other, compared, in_order=in_order) > _CHANCE:
         return None
-    return "has the same rows" if in_order else "has the same rows in another order"
+    return "has the same rows" if in_order else "has the same rows, in another order,"
 
 
 def _compared(ones: Sequence[str], others: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
