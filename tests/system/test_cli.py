@@ -200,7 +200,7 @@ def test_json(place: Path) -> None:
 
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",),
+    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
 )  # fmt: skip
 
 
