@@ -4,7 +4,6 @@ What can be seen of a run: what was handed out, and whatever any copy of the jou
 ledger. The outcomes here are large random numbers, so that two draws never agree by chance.
 """
 
-import contextlib
 import json
 import random
 import secrets
@@ -112,8 +111,8 @@ class World:
                 if "seq" not in record or record["seq"] not in seals:
                     continue
                 for seal in seals.values():
-                    with contextlib.suppress(ValueError):  # the key of another outcome
-                        read = _open(record["outcome"]["sealed"], seal.key)
+                    read = _open(record["outcome"]["sealed"], seal.key)
+                    if read is not None:  # else it is the key of another outcome
                         self.seen[record["seq"]].add(read["value"])  # type: ignore[arg-type]
 
     def check(self, *, whole: bool) -> None:

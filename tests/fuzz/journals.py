@@ -10,6 +10,7 @@ from typing import Any
 import openprior as op
 from openprior.privacy.journal import Journal
 from tests.fuzz.calls import Call, sound
+from tests.fuzz.ledgers import alter
 from tests.fuzz.odd import broken_bytes, odd_value
 from tests.fuzz.stock import resume_options, take
 
@@ -158,4 +159,10 @@ def changed(draw: random.Random) -> Call:
     return Call(call.what, call.run, call.right, frozenset(), call.keeps | {"out"} | kept)
 
 
-GENERATORS = (broken, broken, lines, forged, forged, changed)
+def altered_ledger(draw: random.Random) -> Call:
+    """Resumed with a ledger that another program wrote to."""
+    _stock()
+    return _resume(draw, f"with a ledger after {alter(draw)}", ledger="budget.sqlite")
+
+
+GENERATORS = (altered_ledger, broken, broken, lines, forged, forged, changed)

@@ -12,7 +12,7 @@ from tests.fuzz.calls import Call, command, sound
 from tests.fuzz.odd import broken_bytes, odd_value
 from tests.fuzz.stock import UNIT, release_options, take
 
-__all__ = ["GENERATORS"]
+__all__ = ["GENERATORS", "alter"]
 
 NAME = "budget.sqlite"
 
@@ -96,13 +96,23 @@ STATEMENTS = (
     "UPDATE event SET rho = 'x'", "UPDATE event SET seq = seq + 7", "DELETE FROM run", "DELETE FROM event",
     "DELETE FROM dataset",
     "ALTER TABLE run DROP COLUMN details", "ALTER TABLE run ADD COLUMN more", "CREATE TABLE more (x)",
-    "PRAGMA journal_mode = WAL",
+    "PRAGMA journal_mode = WAL", "DROP TABLE token", "DROP TABLE outcome", "DROP TABLE refusal", "DELETE FROM token",
+    "DELETE FROM secret", "DELETE FROM outcome", "UPDATE token SET token = 'x'", "UPDATE token SET number = 'x'",
+    "UPDATE secret SET secret = 'x'", "UPDATE secret SET secret = X'ff'", "UPDATE outcome SET key = 'x'",
+    "UPDATE outcome SET digest = X'ff'", "UPDATE outcome SET seq = 'x'", "UPDATE outcome SET key = digest",
+    "UPDATE budget_change SET rho = 'x'", "UPDATE budget_change SET changed = ''",
+    "INSERT INTO refusal VALUES (NULL, 'private', 5, NULL), (NULL, 'private', 5, NULL), (NULL, 'private', 5, NULL)",
 )  # fmt: skip
 
 
 def altered(draw: random.Random) -> Call:
     """Written to by another program."""
     take(NAME)
+    return _use(draw, f"a ledger after {alter(draw)}")
+
+
+def alter(draw: random.Random) -> list[str]:
+    """Write to the ledger as another program could; what was written."""
     done = draw.sample(STATEMENTS, draw.choice((1, 1, 2)))
     with contextlib.closing(sqlite3.connect(NAME, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -112,7 +122,7 @@ def altered(draw: random.Random) -> Call:
         for statement in done:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute(statement)
-    return _use(draw, f"a ledger after {done}")
+    return done
 
 
 def foreign(draw: random.Random) -> Call:

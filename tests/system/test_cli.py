@@ -200,8 +200,7 @@ def test_json(place: Path) -> None:
 
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",),
-    ("audit",),
+    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
 )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ class SealBook(LedgerFile):
     def seals(self, run: str) -> RunSeals:
         """What a journal has to match for its run to be resumed; the run must be open."""
         with self.transaction("DEFERRED") as connection:
+            LedgerRows(connection, self._name).check_whole()
             check_open(connection, run, self._name)
             return _seals(connection, run, self._name)
 

@@ -107,7 +107,15 @@ class SealedJournal:
     def find(self, seq: int, request: str) -> Outcome | None:
         """The outcome of event `seq`, or None; it must have been recorded for the same request."""
         sealed = self._journal.find(seq, request)
-        return None if sealed is None else _open(str(sealed["sealed"]), self._seals[seq].key)
+        if sealed is None:
+            return None
+        outcome = _open(str(sealed["sealed"]), self._seals[seq].key)
+        if outcome is None:
+            raise JournalError(
+                f"{self._journal!r} has an outcome that the ledger's key does not open, so one of the two was altered; "
+                "restore it, or close the run"
+            )
+        return outcome
 
     def record(self, seq: int, request: str, outcome: Outcome) -> None:
         """Write an outcome under seal, and publish its key; when this returns it may be handed out."""
@@ -155,8 +163,13 @@ def _close(outcome: Outcome, key: str) -> str:
     return base64.b64encode(_mask(plain, key)).decode("ascii")
 
 
-def _open(sealed: str, key: str) -> Outcome:
-    return cast("Outcome", decode_value(json.loads(_mask(base64.b64decode(sealed), key))))
+def _open(sealed: str, key: str) -> Outcome | None:
+    """The outcome; None if it is another key's."""
+    try:
+        outcome = json.loads(_mask(base64.b64decode(sealed), key))
+    except ValueError:
+        return None
+    return cast("Outcome", decode_value(outcome)) if isinstance(outcome, dict) else None
 
 
 def _mask(text: bytes, key: str) -> bytes:
