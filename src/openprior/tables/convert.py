@@ -188,18 +188,26 @@ def _parse_numbers(words: pa.Array) -> Numbers:
         return Numbers(_whole(words), null)
     good = pc.match_substring_regex(words, _NUMBER)
     values = np.zeros(len(words), np.int64)
-    values[_mask(short)] = _whole(words.filter(short))
-    places = np.flatnonzero(_mask(pc.and_not(good, short)))
-    rest = pc.utf8_ltrim(words.take(pa.array(places)), "+")
-    reals = _numpy(_cast_each(rest, pa.float64()))
-    # Nineteen digits may still be an integer of 64 bits.
-    digits = pc.replace_substring_regex(rest, r"^(-?)0+(\d)", r"\1\2")
-    fits = pc.and_(pc.match_substring_regex(rest, _DIGITS), _fits(digits))
-    whole = _cast_each(pc.if_else(fits, digits, pa.scalar(None, digits.type)), pa.int64())
-    is_whole = _mask(whole.is_valid())
-    values[places[is_whole]] = _numpy(whole.drop_null())
-    apart = (places[~is_whole], reals[~is_whole])
-    return Numbers(values, null, _unmarked(good), reals=apart if len(apart[0]) else None)
+    if pc.any(short).as_py():
+        values[_mask(short)] = _whole(words.filter(short))
+    is_real = _mask(pc.and_not(good, short))
+    # More than eighteen digits may still be an integer of 64 bits.
+    long = _mask(pc.greater(pc.binary_length(words), 18)) & is_real
+    if long.any():
+        places = np.flatnonzero(long)
+        whole = _long_integers(words.take(pa.array(places)))
+        found = places[_mask(whole.is_valid())]
+        values[found], is_real[found] = _numpy(whole.drop_null()), False
+    places = np.flatnonzero(is_real)
+    reals = _numpy(_cast_each(pc.utf8_ltrim(words.take(pa.array(places)), "+"), pa.float64()))
+    return Numbers(values, null, _unmarked(good), reals=(places, reals) if places.size else None)
+
+
+def _long_integers(words: pa.Array) -> pa.Array:
+    """Those of these numbers that are integers of 64 bits; null for the others."""
+    digits = pc.replace_substring_regex(pc.utf8_ltrim(words, "+"), r"^(-?)0+(\d)", r"\1\2")
+    fits = pc.and_(pc.match_substring_regex(words, _DIGITS), _fits(digits))
+    return _cast_each(pc.if_else(fits, digits, pa.scalar(None, digits.type)), pa.int64())
 
 
 def _fits(digits: pa.Array) -> pa.Array:
