@@ -30,6 +30,7 @@ __all__ = ["LONG", "Owners", "owners"]
 LONG = 10**18
 """Whole numbers below it are kept as integers, from there on as text, as they may not fit 64 bits elsewhere."""
 
+_NUMERIC = r"^-?\d"
 _WHOLE = r"^(0|-?[1-9]\d{0,17})$"
 _POINT = r"^(-?(?:0|[1-9]\d*))\.0+$"
 _OTHER_SPELLING = r"^(-0|-?(0|[1-9]\d*)\.\d+|-?\d(\.\d+)?[eE][+-]\d{1,3})$"
@@ -49,10 +50,15 @@ class Owners:
         distinct = pa.array([*map(str, self.integers.tolist()), *self.texts], pa.string())
         return distinct.take(pa.array(self.owner))
 
-    def hashes(self) -> npt.NDArray[np.uint64]:
-        """One number per owner that looks random and is the same everywhere; not for telling owners apart."""
-        words = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in self.texts]
-        return np.concatenate([self.integers.astype(np.uint64), np.array(words, np.uint64)])
+    def hashes(self, which: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.uint64]:
+        """One number per owner (or each of some) that looks random and is the same everywhere; not for telling owners
+        apart."""
+        integers, texts = self.integers, self.texts
+        if which is not None:
+            integers, chosen = integers[which[: len(integers)]], which[len(integers) :]
+            texts = [text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen]
+        words = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in texts]
+        return np.concatenate([integers.astype(np.uint64), np.array(words, np.uint64)])
 
 
 def owners(ids: Any, person_id: str) -> Owners:
@@ -137,12 +143,14 @@ def _spelled(value: pa.Scalar) -> str:
 
 def _from_words(words: pa.Array, person_id: str) -> Owners:
     coded = pc.ascii_trim_whitespace(words).dictionary_encode()
-    names = _one_spelling(coded.dictionary)
-    # Two texts may be one person ("7" and "7.0"): make them distinct once more.
-    again = names.dictionary_encode()
-    names, owner = again.dictionary, again.indices.to_numpy()[coded.indices.to_numpy()]
+    names, owner = coded.dictionary, coded.indices.to_numpy()
     if pc.any(pc.is_in(names, pa.array([*MISSING_TOKENS, UNREADABLE], names.type))).as_py():
         raise _missing(person_id)
+    if not pc.any(pc.match_substring_regex(names, _NUMERIC)).as_py():
+        return Owners(np.zeros(0, np.int64), names.to_pylist(), owner)
+    # Two texts may be one person ("7" and "7.0"): make them distinct once more.
+    again = _one_spelling(names).dictionary_encode()
+    names, owner = again.dictionary, again.indices.to_numpy()[owner]
     whole = pc.match_substring_regex(names, _WHOLE)
     integers = pc.cast(names.filter(whole), pa.int64()).to_numpy()
     rest = names.filter(pc.invert(whole)).to_pylist()

@@ -63,6 +63,7 @@ class RowLimit:
             if batch.num_rows:
                 self._count(owners(batch.column(person_id), person_id))
         self._crowded = self._held > rows
+        self._hashes = np.zeros(len(self._held), np.uint64)  # of those who have too many
         self._bounds = self._find_bounds(batches) if self._crowded.any() else None
 
     def _count(self, found: Owners) -> None:
@@ -76,13 +77,18 @@ class RowLimit:
     def _find_bounds(self, batches: Batches) -> tuple[Words, npt.NDArray[np.int64]]:
         """Of everyone who has too many rows: the largest mix that stays, and how many rows with just that mix do."""
         lowest = _Lowest(self._rows)
+        is_hashed = ~self._crowded
         for batch in batches():
             if batch.num_rows:
                 found = owners(batch.column(self._person_id), self._person_id)
-                person = self._find(found)[found.owner]
+                people = self._find(found)
+                new = ~is_hashed[people]
+                self._hashes[people[new]] = found.hashes(new)
+                is_hashed[people] = True
+                person = people[found.owner]
                 crowded = self._crowded[person]
                 if crowded.any():
-                    mix = mixes(found.hashes()[found.owner], self._encode(batch))
+                    mix = mixes(self._hashes[person], self._encode(batch))
                     lowest.add(person[crowded], mix[crowded])
         person, mix = lowest.sorted()
         last = np.zeros(len(self._held), np.uint64)
@@ -105,7 +111,7 @@ class RowLimit:
         def keep(batch: pa.RecordBatch, codes: Codes) -> npt.NDArray[np.bool_] | None:
             found = owners(batch.column(self._person_id), self._person_id)
             people = self._find(found)
-            stay = None if left is None else self._chosen(found, people[found.owner], codes, left, lock)
+            stay = None if left is None else self._chosen(people[found.owner], codes, left, lock)
             mine = found.owner if stay is None else found.owner[stay]
             with lock:
                 kept[people] += np.bincount(mine, minlength=len(found))
@@ -117,13 +123,13 @@ class RowLimit:
         return keep
 
     def _chosen(
-        self, found: Owners, person: npt.NDArray[Any], codes: Codes, left: npt.NDArray[Any], lock: Any
+        self, person: npt.NDArray[Any], codes: Codes, left: npt.NDArray[Any], lock: Any
     ) -> npt.NDArray[np.bool_] | None:
         """Which rows of a batch stay; `left` is how many more with the largest mix."""
         crowded = self._crowded[person]
         if self._bounds is None or not crowded.any():
             return None
-        mix, last = mixes(found.hashes()[found.owner], codes), self._bounds[0][person]
+        mix, last = mixes(self._hashes[person], codes), self._bounds[0][person]
         stay: npt.NDArray[np.bool_] = ~crowded | (mix < last)
         equal = np.flatnonzero(crowded & (mix == last))
         with lock:
