@@ -3,6 +3,7 @@
 source.py       anything that streams Arrow batches, behind one protocol
 files.py        CSV and Parquet files, and folders of them, as sources
 fingerprint.py  a few numbers that two tables share only if they have the same rows
+scramble.py     words that look random
 same.py         refuses a public table that is the private one
 unwrap.py       Arrow arrays without their wrapping
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed

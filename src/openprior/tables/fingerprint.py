@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from openprior.errors import SourceError
 from openprior.schema.columns import MISSING_TOKENS
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
+from openprior.tables.scramble import scrambled
 from openprior.tables.source import Source
 from openprior.tables.unwrap import members, plain
 
@@ -51,7 +52,7 @@ def fingerprint(source: Source, columns: Sequence[str]) -> Fingerprint:
     for marks in row_marks(source, columns):
         places = np.arange(rows, rows + marks.shape[1], dtype=np.uint64)
         any_order += marks.sum(axis=1, dtype=np.uint64)
-        this_order += (marks * (_mixed(places + _LANES) | np.uint64(1))).sum(axis=1, dtype=np.uint64)
+        this_order += (marks * (scrambled(places + _LANES) | np.uint64(1))).sum(axis=1, dtype=np.uint64)
         rows += marks.shape[1]
     return Fingerprint(rows, _pair(any_order), _pair(this_order))
 
@@ -62,7 +63,7 @@ def row_marks(source: Source, columns: Sequence[str]) -> Iterator[Marks]:
         if batch.num_rows:
             mark = np.repeat(_LANES, batch.num_rows, axis=1)
             for name in columns:
-                mark = _mixed(mark * _LANES + _checked(plain(batch.column(name)), name))
+                mark = scrambled(mark * _LANES + _checked(plain(batch.column(name)), name))
             yield mark
 
 
@@ -159,17 +160,8 @@ def _plain_numbers(values: npt.NDArray[Any], kind: np.uint64) -> Marks:
 
 
 def _numbers(values: npt.NDArray[np.uint64], kind: np.uint64) -> Marks:
-    return _mixed(values + _LANES * kind)
+    return scrambled(values + _LANES * kind)
 
 
 def _constant(kind: np.uint64, times: int) -> Marks:
-    return np.repeat(_mixed(_LANES * kind), times, axis=1)
-
-
-def _mixed(words: Any) -> Marks:
-    """Every bit of a word moves every other: the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
-    with np.errstate(over="ignore"):
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed: Marks = words ^ (words >> np.uint64(31))
-    return mixed
+    return np.repeat(scrambled(_LANES * kind), times, axis=1)

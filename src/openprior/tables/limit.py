@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from openprior.errors import SourceError
 from openprior.tables.identity import Owners, owners
+from openprior.tables.scramble import scrambled
 
 __all__ = ["RowLimit", "mixes"]
 
@@ -29,18 +30,10 @@ Batches = Callable[[], Iterable[pa.RecordBatch]]
 
 def mixes(people: Words, codes: Sequence[npt.NDArray[Any]]) -> Words:
     """One number per row, of its owner's hash and its codes."""
-    mix = _scramble(people)
+    mix = scrambled(people)
     for column in codes:
-        mix = _scramble(mix ^ column.astype(np.uint64))
+        mix = scrambled(mix ^ column.astype(np.uint64))
     return mix
-
-
-def _scramble(words: Words) -> Words:
-    """A bijection of 64-bit words in which every bit depends on every other (additions and shifts of SplitMix)."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 class RowLimit:
@@ -245,7 +238,7 @@ class _Integers:
         """Where the ids are; those that are not there take a free slot, or are given one to look at."""
         mask = len(self._keys) - 1
         # Scrambled, or ids at some equal distances (Fibonacci numbers, after one multiplication) would fall together.
-        spread = _scramble(keys.astype(np.uint64))
+        spread = scrambled(keys.astype(np.uint64))
         slots = (spread >> np.uint64(64 - self._bits)).astype(np.int64)
         pending = np.arange(len(keys))
         while pending.size:
