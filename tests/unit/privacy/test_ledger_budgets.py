@@ -142,6 +142,15 @@ def test_a_pure_budget_takes_pure_runs_only() -> None:
         set_budget(ledger, 3.0, 0.0, raise_ok=True)
 
 
+def test_a_pure_budget_is_raised_by_its_epsilon_whatever_its_rho() -> None:
+    """Many small pure runs have a large sum of ε and a small one of ρ."""
+    ledger = Ledger()
+    set_budget(ledger, 1.0, 0.0)
+    with pytest.raises(LedgerError, match="--yes"):
+        ledger.set_budget("survey", rho=0.5, epsilon=4.0, delta=0.0)
+    ledger.set_budget("survey", rho=0.5, epsilon=4.0, delta=0.0, raise_ok=True)
+
+
 def test_a_pure_budget_does_not_fall_below_the_sum_of_epsilon() -> None:
     ledger = Ledger()
     set_budget(ledger, 3.0, 0.0)
