@@ -131,6 +131,20 @@ def test_an_interrupt_while_reading_is_no_refusal(book: Ledger) -> None:
     assert (dataset.refusals, dataset.runs) == (0, ())
 
 
+def test_a_table_that_breaks_while_it_is_compared_is_counted(book: Ledger) -> None:
+    """Whatever a source of one's own raises: here while the rows are compared with the public ones."""
+
+    class Broken(Watched):
+        def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+            raise ZeroDivisionError
+            yield
+
+    with pytest.raises(ZeroDivisionError):
+        release(Broken(GOOD), public=PUBLIC, ledger=book)
+    (people,) = book.datasets()
+    assert (people.refusals, people.runs) == (1, ())
+
+
 def test_a_lenient_schema_refuses_nothing(book: Ledger) -> None:
     """What is outside is clipped or other, so there is nothing to count."""
     for largest in (10, 1000):

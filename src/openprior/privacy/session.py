@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import DataError, LedgerError, PrivacyError, SourceError
+from openprior.errors import LedgerError, SourceError
 from openprior.given import flag, text_of, whole_number
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
@@ -136,7 +136,7 @@ def open_session(
         refusal = vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
         try:
             check_rows(source, publics, schema.names)
-        except (DataError, PrivacyError):
+        except Exception:  # of any kind, as in a pass over the table
             refusal()
             raise
         curator = Curator(vault, unit=unit, noise=noise, account=account)
