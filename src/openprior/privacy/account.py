@@ -96,7 +96,9 @@ class Account:
         """
         # Its copy of the count of events would have a charge that the parent made taken for its own.
         if os.getpid() != self._pid:
-            raise PrivacyError("a run belongs to the process that began it; measure there, not in a forked child")
+            raise PrivacyError(
+                "a run belongs to the process that began it; measure there, not in a forked child"
+            )
         seq, details = len(self.events), event.to_dict()
         request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
@@ -114,12 +116,16 @@ class Account:
         self._charged += Fraction(due)
         self.events.append(event)
         if outcome is None:
+            refused: Exception | None = None
             try:
                 outcome = act()
-            except Exception:
+            except Exception as error:  # noqa: BLE001
+                refused = error
+            if refused is not None:  # outside the handler, as in vault.py
                 if self.on_refusal is not None:
                     self.on_refusal()
-                raise
+                raise refused
+            assert outcome is not None
             self._journal.record(seq, request, outcome)
         return outcome
 

@@ -2,10 +2,10 @@
 
 What comes from the public table is published without noise, so giving the private table as the public one by mistake
 publishes it. `open_apart` opens both and refuses if they are the same frame or the same file (also through a link). A
-folder is refused if any of its files is one of the other's. `check_rows` refuses files with the same bytes, and the same
-rows in whatever order and format; that reads private rows, so a session does it, once a budget is reserved, and counts
-the refusal. Rows are compared only of tables that can be read here and have equally many: one column of each, and the
-others only if that was the same.
+folder is refused if any of its files is one of the other's. `check_rows` refuses files with the same bytes, and the
+same rows in whatever order and format; that reads private rows, so a session does it, once a budget is reserved, and
+counts the refusal. Rows are compared only of tables that can be read here and have equally many: one column of each,
+and the others only if that was the same.
 
 Few values in few rows can be the same by chance; then a refusal would be a mistake, and tell counts of the private
 table. So rows count as the same only if another sample of the public table's population would hit its counts in less
