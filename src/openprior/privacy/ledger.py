@@ -29,6 +29,7 @@ from openprior.privacy.ledger_checks import (
     check_committed,
     check_guarantee,
     check_left,
+    check_pure,
     check_rho,
     check_unit,
 )
@@ -99,6 +100,7 @@ class Ledger(SealBook, RefusalBook):
         """
         text_of("dataset", dataset)
         guarantee = (check_rho("reservation", rho), *check_guarantee(epsilon, delta))
+        check_pure(*guarantee)
         text = _to_json("the run's details", details)
         if not has_unit(details):
             raise LedgerError("the run's unit is not complete; give person, rows_per_person and relation")
