@@ -1,11 +1,11 @@
 """A public table that is the private one: refused before anything is taken from it.
 
 What comes from the public table is published without noise, so giving the private table as the public one by mistake
-publishes it. `open_apart` opens both and refuses if they are the same frame or the same file (also through a link). A
-folder is refused if any of its files is one of the other's. `check_rows` refuses files with the same bytes, and the
-same rows in whatever order and format; that reads private rows, so a session does it, once a budget is reserved, and
-counts the refusal. Rows are compared only of tables that can be read here and have equally many: one column of each,
-and the others only if that was the same.
+publishes it. `open_apart` opens both and refuses if they are the same frame, the same file (also through a link) or
+files with the same bytes. A folder is refused if any of its files is one of the other's. `check_rows` refuses the same
+rows in whatever order and format; that reads private rows, so a session does it, once a budget is reserved, and counts
+the refusal. Rows are compared only of tables that can be read here and have equally many: one column of each, and the
+others only if that was the same.
 
 Few values in few rows can be the same by chance; then a refusal would be a mistake, and tell counts of the private
 table. So rows count as the same only if another sample of the public table's population would hit its counts in less
@@ -38,7 +38,7 @@ _BLOCK = 1 << 20
 
 def open_apart(private: object, publics: Iterable[object]) -> tuple[Source, list[Source]]:
     """The private table and the public ones as sources, refused if one of these is the private one: the same object,
-    query or file. No byte of a row is read; `check_rows` compares those."""
+    query or file, or a file with the same bytes. No row is read; `check_rows` compares those."""
     publics = list(publics)
     if any(public is private for public in publics):
         raise _refusal("is the very same object")
@@ -50,27 +50,21 @@ def open_apart(private: object, publics: Iterable[object]) -> tuple[Source, list
 
 
 def check_rows(private: Source, publics: Iterable[Source], columns: Sequence[str]) -> None:
-    """Refuse a public table that has a file of the private one, byte by byte, or its rows, in whatever order, in these
-    columns."""
+    """Refuse a public table that has the rows of the private one, in whatever order, in these columns."""
     for public in publics:
-        if (how := _same_content(private, public, columns)) is not None:
+        if (how := _same_rows(private, public, columns)) is not None:
             raise _refusal(how)
 
 
 def same(one: Source, other: Source, columns: Sequence[str] | None = None) -> str | None:
     """How the second table is the first, in words; None if it is another. Without `columns`, all that both have."""
-    return _same_thing(one, other) or _same_content(one, other, columns)
+    return _same_thing(one, other) or _same_rows(one, other, columns)
 
 
 def _same_thing(one: Source, other: Source) -> str | None:
     if one is other or _same_plan(one, other):
         return "is the very same table"
-    return _same_file(_paths(one), _paths(other), os.path.samefile, "is the same file")
-
-
-def _same_content(one: Source, other: Source, columns: Sequence[str] | None) -> str | None:
-    same_bytes = _same_file(_paths(one), _paths(other), _same_bytes, "has the same bytes")
-    return same_bytes or _same_rows(one, other, columns)
+    return _same_file(_paths(one), _paths(other))
 
 
 def _refusal(how: str) -> PrivacyError:
@@ -99,25 +93,21 @@ def _paths(source: Source) -> Sequence[Path]:
     return paths
 
 
-def _same_file(
-    ones: Sequence[Path], others: Sequence[Path], is_same: Callable[[Path, Path], bool], how: str
-) -> str | None:
+def _same_file(ones: Sequence[Path], others: Sequence[Path]) -> str | None:
     part = "" if len(ones) == len(others) == 1 else "has a file that "
     sizes: dict[int, list[Path]] = {}
     for path in ones:
         sizes.setdefault(path.stat().st_size, []).append(path)
     for other in others:
-        if any(is_same(one, other) for one in sizes.get(other.stat().st_size, ())):
-            return f"{part}{how}"
+        for one in sizes.get(other.stat().st_size, ()):
+            if os.path.samefile(one, other):
+                return f"{part}is the same file"
+            if _same_bytes(one, other) and (not part or _has_rows(other)):
+                return f"{part}has the same bytes"
     return None
 
 
 def _same_bytes(one: Path, other: Path) -> bool:
-    """Whether two files are alike, and have rows: parts of a folder with nothing but a header may well be alike."""
-    return _equal_bytes(one, other) and _has_rows(other)
-
-
-def _equal_bytes(one: Path, other: Path) -> bool:
     with one.open("rb") as left, other.open("rb") as right:
         while True:
             block = left.read(_BLOCK)
@@ -128,6 +118,7 @@ def _equal_bytes(one: Path, other: Path) -> bool:
 
 
 def _has_rows(path: Path) -> bool:
+    """Parts of a folder that have a header and no rows may well be the same."""
     source = open_source(path)
     return any(batch.num_rows for batch in source.batches(source.columns[:1]))
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import openprior as op
-from openprior.errors import LedgerError, OptionError, PrivacyError
+from openprior.errors import OptionError, PrivacyError
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
 from openprior.schema.identifiers import is_named_like_identifier
@@ -231,21 +231,6 @@ def test_nothing_is_kept_of_it(question: str, monkeypatch: pytest.MonkeyPatch) -
             QUESTIONS[question](frame, public, schema=schema, epsilon=1.0, ledger=ledger, dataset="survey")
         (survey,) = ledger.datasets()
         assert (survey.committed, survey.runs, survey.refusals) == (0, (), refusals)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_the_same_bytes_are_no_free_answer(question: str, tmp_path: Path) -> None:
-    """Whoever has all rows but one could try guesses for the last, byte by byte: each that is right is counted, and
-    after three the private file is not compared any more."""
-    ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=5.0, delta=1e-9)
-    private, guess = (written(PRIVATE, tmp_path / name) for name in ("private.csv", "guess.csv"))
-    for refusals in (1, 2, 3):
-        with pytest.raises(PrivacyError, match="same bytes as the private one"):
-            QUESTIONS[question](private, guess, epsilon=1.0, ledger=ledger, dataset="survey")
-        assert ledger.datasets()[0].refusals == refusals
-    with pytest.raises(LedgerError, match="acknowledge"):
-        QUESTIONS[question](private, guess, epsilon=1.0, ledger=ledger, dataset="survey")
 
 
 def test_the_exact_mixture_error_and_tuning_refuse_it_too() -> None:
