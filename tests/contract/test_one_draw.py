@@ -5,6 +5,7 @@ ledger. The outcomes here are large random numbers, so that two draws never agre
 """
 
 import json
+import os
 import random
 import secrets
 import sqlite3
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from openprior.errors import JournalError, LedgerError, OpenPriorError
+from openprior.errors import JournalError, LedgerError, OpenPriorError, PrivacyError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.events import Gaussian
@@ -418,3 +419,21 @@ def test_no_walk_of_kills_and_copies_shows_a_second_draw(
     # The test has teeth only if both happened: copies were refused, and events were drawn again that nobody had seen.
     assert refused > walks // 4
     assert redrawn > walks // 10
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_draw_for_its_parents_charge(tmp_path: Path) -> None:
+    """Without a journal too: the child's first event is the parent's, so the ledger would take it as paid."""
+    ledger = Ledger(tmp_path / "budget.sqlite")
+    run = ledger.open_run("people", rho=RHO, epsilon=1.0, delta=1e-6, details={})
+    account = Account(ledger, run, rho=RHO, epsilon=1.0, delta=1e-6)
+    event = Gaussian.at(Counts(("a",)), RHO / 8, Unit())
+    child = os.fork()
+    if child == 0:
+        try:
+            account.perform(account.cost(event.rho), event, lambda: {"value": 1})
+        except PrivacyError as error:
+            os._exit(0 if "forked child" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert account.perform(account.cost(event.rho), event, lambda: {"value": 2}) == {"value": 2}

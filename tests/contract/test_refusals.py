@@ -1,5 +1,6 @@
 """A table that is refused for what is in it: nothing is charged, no run is left, and the ledger has counted it."""
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,11 @@ def test_the_count_is_on_the_disk_before_anybody_is_told(
         raise LedgerError("the disk is full")
 
     monkeypatch.setattr(Ledger, "count_refusal", fail)
-    with pytest.raises(LedgerError, match="the disk is full"):
-        release(BAD, ledger=book)
+    for public in (None, BAD.select(["city", "income"])):
+        with pytest.raises(LedgerError, match="the disk is full") as caught:
+            release(BAD, schema=SCHEMA if public is None else LENIENT, public=public, ledger=book)
+        told = "".join(traceback.format_exception(caught.value))  # what was being handled is shown there, too
+        assert "outside its bins" not in told and "as the private one" not in told
 
 
 def test_an_interrupt_while_reading_is_no_refusal(book: Ledger) -> None:
@@ -129,6 +133,20 @@ def test_an_interrupt_while_reading_is_no_refusal(book: Ledger) -> None:
         release(Interrupting(GOOD), ledger=book)
     (dataset,) = book.datasets()
     assert (dataset.refusals, dataset.runs) == (0, ())
+
+
+def test_a_table_that_breaks_while_it_is_compared_is_counted(book: Ledger) -> None:
+    """Whatever a source of one's own raises: here while the rows are compared with the public ones."""
+
+    class Broken(Watched):
+        def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+            raise ZeroDivisionError
+            yield
+
+    with pytest.raises(ZeroDivisionError):
+        release(Broken(GOOD), public=PUBLIC, ledger=book)
+    (people,) = book.datasets()
+    assert (people.refusals, people.runs) == (1, ())
 
 
 def test_a_lenient_schema_refuses_nothing(book: Ledger) -> None:

@@ -301,7 +301,7 @@ def test_after_a_few_refusals_one_must_say_so(place: Path) -> None:
     for count in (1, 2, 3):
         said = say(*command)
         assert said.code == 1 and "'sex'" in said.err
-        assert f"refusals   {count} since" in done("ledger", "show", "budget.sqlite")
+        assert f"refusals   {count} in all, {count} since" in done("ledger", "show", "budget.sqlite")
     Path("private.csv").write_text(good)
     screen = [
         "screen",
@@ -317,7 +317,7 @@ def test_after_a_few_refusals_one_must_say_so(place: Path) -> None:
         said = say(*asked)
         assert said.code == 1 and "--acknowledge-refusals" in said.err
     done(*command, "--acknowledge-refusals")
-    assert "refusals" not in done("ledger", "show", "budget.sqlite")
+    assert "refusals   3 in all, 0 since" in done("ledger", "show", "budget.sqlite")
 
 
 def _shown_empty() -> str:

@@ -90,8 +90,11 @@ def _lines(d: "DatasetStatus") -> Iterator[str]:
     )
     left = d.remaining if d.remaining > dust else 0
     yield f"  left       ε = {d.epsilon_left:.4g} for a next run at δ = {d.delta:g} (ρ = {left:.6g})"
-    if d.refusals:
-        yield f"  refusals   {d.refusals} since the last acknowledgement, which is asked for from {REFUSALS} on"
+    if d.refusals_in_all:
+        yield (
+            f"  refusals   {d.refusals_in_all} in all, {d.refusals} since the last acknowledgement, which is asked for "
+            f"from {REFUSALS} on"
+        )
     for change in d.changes[0 if len(d.changes) > 1 else 1 :]:
         yield f"  budget     {change.changed}  {_change_words(change)}"
     for run in d.runs:
@@ -158,6 +161,7 @@ def _facts(d: "DatasetStatus") -> dict[str, Any]:
         "remaining": d.remaining,
         "epsilon_left": d.epsilon_left,
         "refusals": d.refusals,
+        "refusals_in_all": d.refusals_in_all,
         "changes": [asdict(change) for change in d.changes],
         "runs": runs,
     }

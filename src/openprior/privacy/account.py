@@ -9,6 +9,7 @@ E²/2 for the sum E so far, so that runs of both kinds can share a dataset's bud
 """
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -57,6 +58,7 @@ class Account:
         self._partitions = 0
         self.lock = threading.RLock()
         self.run = run
+        self._pid = os.getpid()
         self.before_first: Callable[[], None] | None = None
         """Called before the first charge, and may refuse the table by raising."""
         self.on_refusal: Callable[[], None] | None = None
@@ -92,6 +94,11 @@ class Account:
         A run that was killed between charge and journal acts again for the same charge: nobody can have seen the
         outcome that was lost (the proof is in sealed.py).
         """
+        # Its copy of the count of events would have a charge that the parent made taken for its own.
+        if os.getpid() != self._pid:
+            raise PrivacyError(
+                "a run belongs to the process that began it; measure there, not in a forked child"
+            )
         seq, details = len(self.events), event.to_dict()
         request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
@@ -109,12 +116,16 @@ class Account:
         self._charged += Fraction(due)
         self.events.append(event)
         if outcome is None:
+            refused: Exception | None = None
             try:
                 outcome = act()
-            except Exception:
+            except Exception as error:  # noqa: BLE001
+                refused = error
+            if refused is not None:  # outside the handler, as in vault.py
                 if self.on_refusal is not None:
                     self.on_refusal()
-                raise
+                raise refused
+            assert outcome is not None
             self._journal.record(seq, request, outcome)
         return outcome
 

@@ -29,6 +29,7 @@ from openprior.privacy.ledger_checks import (
     check_committed,
     check_guarantee,
     check_left,
+    check_pure,
     check_rho,
     check_unit,
 )
@@ -70,7 +71,9 @@ class Ledger(SealBook, RefusalBook):
             if before is not None:
                 check_committed(before, budget, epsilon, delta)
                 known = before.stated or before.committed > 0
-                if known and not raise_ok and (budget > before.rho or (before.delta == 0 < delta)):
+                # Where δ = 0, ε adds up by itself, whatever ρ stands beside it.
+                purely = before.delta == 0 and (delta > 0 or epsilon > before.epsilon)
+                if known and not raise_ok and (budget > before.rho or purely):
                     raise LedgerError(
                         f"dataset '{dataset}' has a budget of ε = {before.epsilon:g}, δ = {before.delta:g}; raising it "
                         f"to ε = {epsilon:g}, δ = {delta:g} promises everybody in the table less than they were "
@@ -97,6 +100,7 @@ class Ledger(SealBook, RefusalBook):
         """
         text_of("dataset", dataset)
         guarantee = (check_rho("reservation", rho), *check_guarantee(epsilon, delta))
+        check_pure(*guarantee)
         text = _to_json("the run's details", details)
         if not has_unit(details):
             raise LedgerError("the run's unit is not complete; give person, rows_per_person and relation")

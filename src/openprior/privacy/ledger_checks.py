@@ -9,7 +9,7 @@ from openprior.privacy.calibrate import epsilon_spent, epsilon_within
 from openprior.privacy.exact import down, up
 from openprior.privacy.ledger_status import DatasetStatus, unit_words
 
-__all__ = ["check_committed", "check_guarantee", "check_left", "check_rho", "check_unit"]
+__all__ = ["check_committed", "check_guarantee", "check_left", "check_pure", "check_rho", "check_unit"]
 
 
 def check_rho(what: str, rho: float, *, zero: bool = False) -> float:
@@ -29,6 +29,14 @@ def check_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
     if not 0 <= found[1] < 1:
         raise OptionError(f"delta = {shown(delta)} must be at least 0 and less than 1")
     return found
+
+
+def check_pure(rho: float, epsilon: float, delta: float) -> None:
+    """A run of δ = 0 counts with its ε, so it may not reserve more ρ than that ε is worth."""
+    if delta == 0 and rho > epsilon * epsilon / 2 * (1 + 1e-8):
+        raise OptionError(
+            f"a run with epsilon = {epsilon:g} at delta = 0 cannot reserve ρ = {rho:g}; give epsilon²/2"
+        )
 
 
 def check_committed(known: DatasetStatus, rho: float, epsilon: float, delta: float) -> None:

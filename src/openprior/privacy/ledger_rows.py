@@ -111,6 +111,7 @@ class LedgerRows:
             refusals=self._count(
                 "SELECT count(*) FROM refusal WHERE dataset = ? AND acknowledged IS NULL", name
             ),
+            refusals_in_all=self._count("SELECT count(*) FROM refusal WHERE dataset = ?", name),
         )
 
     def _runs(self, name: str) -> Iterator[RunStatus]:

@@ -99,6 +99,8 @@ class DatasetStatus:
     """Every change of the budget, the first one first."""
     refusals: int = 0
     """How often the table was refused for what is in it, since that was last acknowledged."""
+    refusals_in_all: int = 0
+    """The same since the ledger began: who acknowledges every time is seen here."""
 
     @property
     def committed(self) -> Fraction:

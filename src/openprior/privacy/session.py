@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.errors import DataError, LedgerError, PrivacyError, SourceError
+from openprior.errors import LedgerError, SourceError
 from openprior.given import flag, text_of, whole_number
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho, plain_number
@@ -134,11 +134,14 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
+        refused: Exception | None = None
         try:
             check_rows(source, publics, schema.names)
-        except (DataError, PrivacyError):
+        except Exception as error:  # noqa: BLE001  (of any kind, as in a pass over the table)
+            refused = error
+        if refused is not None:  # outside the handler, as in vault.py
             refusal()
-            raise
+            raise refused
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))

@@ -74,14 +74,18 @@ class Vault:
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
+        refused: Exception | None = None
         try:
             flat, rows = self.engine.count(self._encoder, cells)
             if self._rows is None and self.on_first_pass is not None:
                 self.on_first_pass(rows, todo, flat)
-        except Exception:  # of any kind: that the table cannot be read to its end is a fact about it as well
+        except Exception as error:  # noqa: BLE001  (that the table cannot be read to its end is a fact about it as well)
+            refused = error
+        if refused is not None:
+            # Outside the handler: if it cannot be counted, Python would show it as what was being handled then.
             if self.on_refusal is not None:
                 self.on_refusal()
-            raise
+            raise refused
         self._counts.update(cells.split(flat))
         self._rows = rows
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openprior.errors import BudgetExceeded, LedgerError
+from openprior.errors import BudgetExceeded, LedgerError, OptionError
 from openprior.privacy.calibrate import budget_rho, epsilon_from_rho, epsilon_within
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.ledger_refusals import REFUSALS
@@ -140,6 +140,24 @@ def test_a_pure_budget_takes_pure_runs_only() -> None:
     spend(ledger, 0.1)
     with pytest.raises(LedgerError, match="cannot be promised δ = 0"):
         set_budget(ledger, 3.0, 0.0, raise_ok=True)
+
+
+def test_a_pure_budget_is_raised_by_its_epsilon_whatever_its_rho() -> None:
+    """Many small pure runs have a large sum of ε and a small one of ρ."""
+    ledger = Ledger()
+    set_budget(ledger, 1.0, 0.0)
+    with pytest.raises(LedgerError, match="--yes"):
+        ledger.set_budget("survey", rho=0.5, epsilon=4.0, delta=0.0)
+    ledger.set_budget("survey", rho=0.5, epsilon=4.0, delta=0.0, raise_ok=True)
+
+
+def test_a_pure_run_does_not_reserve_more_than_its_epsilon_is_worth() -> None:
+    """It would count with ε = 0.01 and charge what ε = 0.4 costs."""
+    ledger = Ledger()
+    set_budget(ledger, 1.0, 0.0)
+    with pytest.raises(OptionError, match="cannot reserve"):
+        ledger.open_run("survey", rho=0.1, epsilon=0.01, delta=0.0, details={})
+    assert not status(ledger).runs
 
 
 def test_a_pure_budget_does_not_fall_below_the_sum_of_epsilon() -> None:
