@@ -677,8 +677,8 @@ def test_a_cluster_of_two_workers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_while_the_cluster_counts_it_resumes(tmp_path: Path) -> None:
     """The driver draws the noise and holds the journal, so a killed Spark run resumes, on any engine."""
-    for name in ("private.csv", "public.csv"):
-        csv.write_csv(codes(500), tmp_path / name)
+    for seed, name in enumerate(("private.csv", "public.csv")):
+        csv.write_csv(codes(500, seed), tmp_path / name)
     SMALL.save(tmp_path / "schema.toml")
     Ledger(tmp_path / "b.sqlite").set_budget("private", rho=1.0, epsilon=9.0, delta=1e-9)
     words = (
