@@ -20,6 +20,7 @@ ledger_status.py      what it says of a dataset, in ρ and in ε
 ledger_checks.py      what it refuses before it writes anything
 ledger_rows.py        its rows, read with suspicion
 ledger_refusals.py    how often a table was refused for what is in it
+refusal.py            failures that tell something of the table, counted before they are told
 ledger_seals.py       keys and digests of outcomes, and who may go on with a run
 ledger_file.py        the SQLite file behind it
 ledger_tables.py      the tables in that file, and how an older one gets the newer

@@ -23,6 +23,7 @@ from openprior.privacy.exact import down, up
 from openprior.privacy.journal import NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
+from openprior.privacy.refusal import counted
 from openprior.privacy.sealed import SealedJournal
 
 __all__ = ["Account", "PartPurse", "Purse"]
@@ -116,16 +117,7 @@ class Account:
         self._charged += Fraction(due)
         self.events.append(event)
         if outcome is None:
-            refused: Exception | None = None
-            try:
-                outcome = act()
-            except Exception as error:  # noqa: BLE001
-                refused = error
-            if refused is not None:  # outside the handler, as in vault.py
-                if self.on_refusal is not None:
-                    self.on_refusal()
-                raise refused
-            assert outcome is not None
+            outcome = counted(act, self.on_refusal)
             self._journal.record(seq, request, outcome)
         return outcome
 

@@ -24,6 +24,7 @@ from openprior.privacy.cautions import as_remark, caution, few_rows, large_epsil
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
+from openprior.privacy.refusal import Refusal, counted
 from openprior.privacy.run import Budget, open_run
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
@@ -133,32 +134,13 @@ def open_session(
             account.confirm_table(lambda: _facts(source, rows, marginals, counts))
 
         vault.on_first_pass = check_table
-        refusal = vault.on_refusal = account.on_refusal = _Refusal(book, budget.dataset)
-        refused: Exception | None = None
-        try:
-            check_rows(source, publics, schema.names)
-        except Exception as error:  # noqa: BLE001  (of any kind, as in a pass over the table)
-            refused = error
-        if refused is not None:  # outside the handler, as in vault.py
-            refusal()
-            raise refused
+        refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
+        counted(lambda: check_rows(source, publics, schema.names), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))
         account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
-
-
-class _Refusal:
-    """Counts that the table was refused: once in a session, however many steps fail by it."""
-
-    def __init__(self, book: Ledger, dataset: str) -> None:
-        self._book, self._dataset, self._counted = book, dataset, False
-
-    def __call__(self) -> None:
-        if not self._counted:
-            self._book.count_refusal(self._dataset)
-            self._counted = True
 
 
 def _facts(

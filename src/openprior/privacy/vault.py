@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.engine import Engine, engine_of
+from openprior.privacy.refusal import counted
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.layout import Layout
 from openprior.tables.encode import Encoder
@@ -74,18 +75,14 @@ class Vault:
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
-        refused: Exception | None = None
-        try:
+
+        def read() -> tuple[Counts, int]:
             flat, rows = self.engine.count(self._encoder, cells)
             if self._rows is None and self.on_first_pass is not None:
                 self.on_first_pass(rows, todo, flat)
-        except Exception as error:  # noqa: BLE001  (that the table cannot be read to its end is a fact about it as well)
-            refused = error
-        if refused is not None:
-            # Outside the handler: if it cannot be counted, Python would show it as what was being handled then.
-            if self.on_refusal is not None:
-                self.on_refusal()
-            raise refused
+            return flat, rows
+
+        flat, rows = counted(read, self.on_refusal)
         self._counts.update(cells.split(flat))
         self._rows = rows
 
