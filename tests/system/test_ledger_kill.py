@@ -74,9 +74,16 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path, kills: int) -> None:
         with errors.open("ab") as stderr:
             return subprocess.Popen(command, env=environment(), stderr=stderr)
 
+    def has_teeth(kinds: Counter[str]) -> bool:
+        often = min(kinds["refused"], kinds["resumed"], kinds["stopped"]) > kills // 10
+        return often and kinds["spent"] > 2 * kills
+
     processes = [begin(i, 0) for i in range(WORKERS)]
     try:
-        for kill in range(kills):
+        for kill in range(4 * kills):
+            # On a machine that happens to be fast or slow, something may have been rare: then it goes on.
+            if kill >= kills and kill % 10 == 0 and has_teeth(check(path, logs)):
+                break
             time.sleep(rng.uniform(0.03, 0.13))
             victim = rng.randrange(WORKERS)
             assert processes[victim].poll() is None, errors.read_text()
@@ -92,8 +99,7 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path, kills: int) -> None:
     kinds = check(path, logs)
     assert errors.read_text() == ""
     # The test has teeth only if all of this happened.
-    assert kinds["spent"] > 2 * kills, kinds
-    assert min(kinds["refused"], kinds["resumed"], kinds["stopped"]) > kills // 10, kinds
+    assert has_teeth(kinds), kinds
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
