@@ -126,7 +126,7 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
-    if not screening.outside.is_large:
+    if screening.outside is not None and not screening.outside.is_large:
         typer.echo(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):
         typer.echo(line)

@@ -22,7 +22,7 @@ from openprior.releases.view import counted
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Column
-from openprior.schema.fates import FATES, OUTSIDE, Fate, effect, with_fates
+from openprior.schema.fates import FATES, OUTSIDE, Fate, effect, outside_of, with_fates
 from openprior.tables.fate_codes import FateCoder
 from openprior.tables.lookup import column_numbers
 from openprior.tables.source import Source, open_source
@@ -98,7 +98,7 @@ def losses_of(released: Any, private: Any, schema: Schema) -> tuple[Loss, ...]:
                 before=before[column.name],
                 after=_distance(column, p, q),
                 shares=dict(zip(FATES, became.tolist(), strict=True)),
-                effects={FATES[fate]: effect(column, fate) for fate in OUTSIDE},
+                effects={FATES[fate]: effect(column, fate) for fate in outside_of(column)},
             )
         )
     return tuple(sorted(found, key=lambda loss: -loss.before))

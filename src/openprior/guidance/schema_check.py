@@ -27,7 +27,7 @@ from openprior.privacy.statistics import Counts
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.view import counted
 from openprior.schema.base import Schema, need_schema
-from openprior.schema.fates import FATES, FIRST, LAST, OUTSIDE, Fate, effect, fates_only
+from openprior.schema.fates import FATES, FIRST, LAST, MISSING, OUTSIDE, Fate, effect, fates_only, outside_of
 from openprior.tables.convert import text
 from openprior.tables.fate_codes import FateCoder
 from openprior.tables.source import Source, open_source
@@ -215,7 +215,7 @@ def _noisy(schema: Schema, table: Any, *, epsilon: float, **options: Any) -> Sch
 
 def _checked(fate: Fate, shares: Any, reach: float | None, examples: tuple[str, ...] = ()) -> ColumnCheck:
     column = fate.of
-    effects = {FATES[i]: effect(column, i) for i in (*OUTSIDE, FATES.index("missing"))}
+    effects = {FATES[i]: effect(column, i) for i in (*outside_of(column), MISSING)}
     told = {name: float(share) for name, share in zip(FATES, shares, strict=True)}
     return ColumnCheck(column.name, column.kind, told, effects, reach, examples)
 

@@ -35,7 +35,7 @@ from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
 from openprior.schema.base import Schema, need_schema
-from openprior.schema.fates import FATES, OUTSIDE, Fate, effect, with_fates
+from openprior.schema.fates import FATES, Fate, effect, hidden, with_fates
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.same import open_apart
 from openprior.tables.source import Source
@@ -108,8 +108,8 @@ class Screening:
     ranked: tuple[Screened, ...]
     by: str
     certificate: Certificate
-    outside: Outside
-    """What the schema cannot hold of the private table."""
+    outside: Outside | None
+    """What the schema cannot hold of the private table; None where it refuses all of that anyway."""
 
     @property
     def best(self) -> Screened:
@@ -119,7 +119,7 @@ class Screening:
     @property
     def verdict(self) -> str:
         """In words: which one, and how sure that is; a loss of the schema's comes before it."""
-        if self.outside.is_large:
+        if self.outside is not None and self.outside.is_large:
             return f"Before any table is taken: {self.outside.words}. {self._choice}"
         return self._choice
 
@@ -142,7 +142,7 @@ class Screening:
             "by": self.by,
             "ranked": [vars(s) for s in self.ranked],
             "verdict": self.verdict,
-            "outside": {**vars(self.outside), "words": self.outside.words},
+            "outside": None if self.outside is None else {**vars(self.outside), "words": self.outside.words},
             "epsilon": c.epsilon,
             "delta": c.delta,
             "noise": c.noise,
@@ -208,7 +208,7 @@ def screen(
         ):
             measured = _ask(curator, table, work, by, min(share, curator.remaining), n)
             judged = _judged(name, table, measured, n if by == "distance" else 1.0, by, work, n)
-            screened.append(_lossy(judged, outside) if outside.is_large else judged)
+            screened.append(_lossy(judged, outside) if outside is not None and outside.is_large else judged)
         certificate = certify(session)
     return Screening(tuple(sorted(screened, key=lambda s: s.error)), by, certificate, outside)
 
@@ -257,14 +257,18 @@ def _noisy_total(curator: Curator) -> float:
     return max(1.0, float(curator.measure(Total(), share, noise=_noise(curator)).values[0]))
 
 
-def _ask_outside(curator: Curator, fates: Mapping[str, Fate], n: float) -> Outside:
-    """The column of which most rows fall outside the schema, and how many.
+def _ask_outside(curator: Curator, fates: Mapping[str, Fate], n: float) -> Outside | None:
+    """The column of which most rows fall outside the schema for one reason, and how many; None if none can.
 
     Proof: one cell of a column's fates is a count of rows, so selection and count have the sensitivities that
     `CellScores` and `CellCount` derive; both are charged. ∎
     """
     cells = Cells(curator.domain, [(fate.name,) for fate in fates.values()])
-    only = np.concatenate([i * len(FATES) + np.array(OUTSIDE) for i in range(len(fates))])
+    only = np.array(
+        [i * len(FATES) + why for i, fate in enumerate(fates.values()) for why in hidden(fate.of)]
+    )
+    if not len(only):
+        return None
     choosing, counting, _ = curator.shares([_OUTSIDE / 2, _OUTSIDE / 2, 1 - _OUTSIDE])
     chosen = int(only[curator.select(CellScores(cells, only, np.zeros(len(only))), choosing)])
     fate, why = fates[list(fates)[chosen // len(FATES)]], chosen % len(FATES)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from openprior.schema.bins import Binned
-from openprior.schema.columns import Column, free_label
+from openprior.schema.columns import Column, Labelled, free_label
 
 if TYPE_CHECKING:
     from openprior.schema.base import Schema
@@ -36,6 +36,8 @@ __all__ = [
     "declared",
     "effect",
     "fates_only",
+    "hidden",
+    "outside_of",
     "with_fates",
 ]
 
@@ -98,6 +100,23 @@ def declared(columns: Iterable[Column]) -> tuple[Column, ...]:
     """The columns that a person declared: fates stand for their own."""
     known = {c.name: c for c in (c.of if isinstance(c, Fate) else c for c in columns)}
     return tuple(known.values())
+
+
+def outside_of(column: Column) -> tuple[int, ...]:
+    """The fates outside that values of this column can have."""
+    if isinstance(column, Binned):
+        return BELOW, ABOVE, UNREADABLE
+    return (UNLISTED, UNREADABLE) if isinstance(column, Labelled) and column.is_numeric else (UNLISTED,)
+
+
+def hidden(column: Column) -> tuple[int, ...]:
+    """Those that a table can have without being refused.
+
+    >>> from openprior.schema.columns import Categorical
+    >>> hidden(Categorical(name="sex", values=("F", "M")))
+    ()
+    """
+    return tuple(fate for fate in outside_of(column) if effect(column, fate) != "refused")
 
 
 def effect(column: Column, fate: int) -> str:
