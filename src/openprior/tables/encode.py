@@ -58,7 +58,7 @@ class Encoder:
         self.columns_read: tuple[str, ...] = schema.names + (
             (self._person_id,) if self._person_id is not None else ()
         )
-        self._coders = tuple(Coder(column) for column in schema.columns)
+        self._coders = tuple(Coder(column, schema.reading) for column in schema.columns)
         self._limit: RowLimit | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Codes:
@@ -119,7 +119,7 @@ class Encoder:
 
 def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
     """The whole table in memory."""
-    source = open_source(data)
+    source = open_source(data, schema)
     encoder = Encoder(schema, source, private=private, show_private=show_private)
     parts = list(encoder.batches())
     if not parts:
