@@ -24,10 +24,10 @@ from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
-from openprior.schema.reading import PLAIN, Reading
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.whole import write_file
 
-__all__ = ["Schema", "need_schema"]
+__all__ = ["Schema", "need_schema", "reading_of"]
 
 
 def need_schema(value: object) -> "Schema":
@@ -37,6 +37,18 @@ def need_schema(value: object) -> "Schema":
             f"the schema is {shown(value)}; give one, such as openprior.Schema.load('schema.toml')"
         )
     return value
+
+
+def reading_of(schema: "Schema | None", reading: Reading | None) -> Reading:
+    """How files are read: as the schema says, or, where one is to be drafted, as the caller does."""
+    reading = None if reading is None else Reading.of(reading)
+    if schema is None:
+        return reading or PLAIN
+    if reading is not None and reading != schema.reading:
+        raise SchemaError(
+            "a schema and a reading are given, and the schema has another one; write it under [reading] there"
+        )
+    return schema.reading
 
 
 @dataclass(frozen=True)

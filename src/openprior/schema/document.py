@@ -16,7 +16,7 @@ from openprior.schema import toml
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
 from openprior.schema.levels import Hierarchy
-from openprior.schema.reading import PLAIN, Reading
+from openprior.schema.reading_rules import PLAIN, Reading
 
 if TYPE_CHECKING:
     from openprior.schema.base import Schema

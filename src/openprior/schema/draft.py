@@ -27,7 +27,7 @@ from openprior.schema.columns import (
 )
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
-from openprior.schema.reading import PLAIN, Reading
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import moments, numbers, text
 from openprior.tables.source import Source, open_source
 from openprior.tables.spelling import plain_moments, plain_numbers
@@ -167,7 +167,8 @@ def _observed(column: Column, table: pa.Table, source: Source, reading: Reading)
     found = numbers(values.filter(present), reading).values
     span = float(found.max()) - float(found.min()) + 1
     return replace(
-        seen, is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]), reading)
+        seen,
+        is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]), reading),
     )
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from openprior.schema.bins import DAY
 from openprior.schema.columns import is_string
-from openprior.schema.reading import PLAIN, Reading
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.spelling import plain_moments, plain_numbers
 from openprior.tables.unwrap import buffer, members
 

@@ -1,8 +1,8 @@
 """CSV files: with commas, semicolons, tabs or bars, in any encoding, also compressed.
 
 Every column is read as text, so that private values never decide a type; the file streams block by block. Arrow's own
-messages quote the row that broke, and a codec's hold the bytes, so neither is ever passed on: errors here name the file,
-the column and the remedy, and nothing that was in a row.
+messages quote the row that broke, and a codec's hold the bytes, so neither is ever passed on: errors here name the
+file, the column and the remedy, and nothing that was in a row.
 """
 
 import codecs
@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 
 from openprior.errors import SourceError
 from openprior.schema.columns import BLANKS
-from openprior.schema.reading import Reading
+from openprior.schema.reading_rules import Reading
 from openprior.tables.naming import gone, stem
 from openprior.tables.packed import BROKEN, is_packed, unpacked
 from openprior.tables.source import Source, select
@@ -27,7 +27,7 @@ from openprior.tables.source import Source, select
 __all__ = ["CsvFile"]
 
 _BLOCK = 4 << 20
-_STATE = "state it (--encoding latin-1 when the schema is drafted, or encoding under [reading] in the schema)"
+_SAY = "say which with --encoding (latin-1, say) or under [reading] in the schema"
 
 
 class CsvFile:
@@ -42,29 +42,28 @@ class CsvFile:
         with path.open("rb") as file:
             self._packed = is_packed(file.read(4))
         self._is_utf8 = codecs.lookup(reading.encoding).name in ("utf-8", "utf-8-sig")
-        self._delimiter, self.columns = self._header()
+        self._delimiter, self.columns, self._ends_there = self._header()
 
-    def _header(self) -> tuple[str, tuple[str, ...]]:
-        """The delimiter and the names, from the first line only."""
+    def _header(self) -> tuple[str, tuple[str, ...], bool]:
+        """The delimiter and the names, from the first line only; and whether not even that line has an end."""
         path = self._path
         if self._reading.delimiter is not None:
             options = [self._reading.delimiter]
         else:
             options = ["\t"] if ".tsv" in path.suffixes else [",", ";", "\t", "|"]
-        rows: dict[str, list[str]] = {}
+        rows: dict[str, tuple[list[str], bool]] = {}
         # Errors are raised outside the handlers: Python keeps what was being handled, and that holds the row.
         problem = ""
         try:
             for option in options:
                 with unpacked(path) as stream, contextlib.suppress(csv.Error, StopIteration):
-                    # A quoted name may hold a line break; csv asks for as many lines as it needs.
-                    rows[option] = next(csv.reader(self._lines(stream), delimiter=option, strict=True))
+                    rows[option] = _first_row(self._lines(stream), option)
         except UnicodeError:
             problem = self._not_decoded(f"the header of {path}")
         except _NulError:
             problem = (
-                f"the header of {path} has a NUL in it, so it is no text in {self._reading.encoding}; if that is "
-                f"another encoding, {_STATE}, else save the table as CSV"
+                f"the header of {path} has a NUL in it, so it is no text in {self._reading.encoding}; if it is in "
+                f"another encoding, {_SAY}, else save the table as CSV"
             )
         except BROKEN:
             problem = self._damaged()
@@ -73,11 +72,11 @@ class CsvFile:
         if problem:
             raise SourceError(problem)
         # The comma wins unless it finds one column where another separator finds several.
-        best = max(rows, key=lambda o: len(rows[o]))
-        best = "," if len(rows.get(",", ())) > 1 else best
-        names = tuple(name.strip(BLANKS) for name in rows[best])
+        best = max(rows, key=lambda o: len(rows[o][0]))
+        best = "," if "," in rows and len(rows[","][0]) > 1 else best
+        names = tuple(name.strip(BLANKS) for name in rows[best][0])
         _check_header(path, names)
-        return best, names
+        return best, names, rows[best][1]
 
     def _lines(self, stream: Any) -> Iterator[str]:
         """Line by line and no further, so that what is wrong with a later row is not blamed on the header."""
@@ -99,6 +98,8 @@ class CsvFile:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
+        if self._ends_there:
+            return  # a header without even a line's end, of which Arrow would want to know more
         text = pa.dictionary(pa.int32(), pa.string())
         problem = ""
         try:
@@ -159,11 +160,27 @@ class CsvFile:
 
     def _not_decoded(self, what: str) -> str:
         if self._is_utf8:
-            return f"{what} is not UTF-8; if it is text in another encoding, {_STATE}, else save the table as CSV"
-        return f"{what} is not {self._reading.encoding}; state the encoding that the file has"
+            return (
+                f"{what} is not UTF-8; if it is text in another encoding, {_SAY}, else save the table as CSV"
+            )
+        return f"{what} is not {self._reading.encoding}; find out which encoding it has, and say that"
 
     def _damaged(self) -> str:
         return f"{self._path} is damaged (its compressed data cannot be read to the end); write it again"
+
+
+def _first_row(lines: Iterator[str], delimiter: str) -> tuple[list[str], bool]:
+    """The first row, and whether its last line has no end."""
+    given: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            given.append(line)
+            yield line
+
+    # A quoted name may hold a line break; csv asks for as many lines as it needs.
+    row = next(csv.reader(noted(), delimiter=delimiter, strict=True))
+    return row, not given[-1].endswith("\n")
 
 
 class _NulError(Exception):

@@ -15,7 +15,7 @@ from openprior.errors import EncodeError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Column, Labelled, free_label, is_string
-from openprior.schema.reading import Reading
+from openprior.schema.reading_rules import Reading
 from openprior.tables.lookup import Coder, column_numbers, rounded
 from openprior.tables.source import open_source
 from openprior.tables.table import Table

@@ -106,6 +106,7 @@ class Encoder:
                 lambda: self.source.batches(self.columns_read),
                 lambda: self.source.batches([person_id]),
                 lambda batch: self.encode(batch)[: len(self._coders)],
+                self.schema.reading.null_values,
             )
         return self._limit
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Label, Labelled
-from openprior.schema.reading import PLAIN, Reading
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
 from openprior.tables.unwrap import members, plain
