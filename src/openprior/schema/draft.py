@@ -28,10 +28,10 @@ from openprior.schema.columns import (
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
 from openprior.schema.reading_rules import PLAIN, Reading
-from openprior.tables.convert import moments, numbers, text
+from openprior.tables.convert import UNREADABLE, moments, numbers, text
 from openprior.tables.source import Source, open_source
 from openprior.tables.spelling import plain_moments, plain_numbers
-from openprior.tables.unwrap import plain
+from openprior.tables.unwrap import plain, unreadable
 
 __all__ = ["draft_columns"]
 
@@ -39,6 +39,7 @@ _OWN_CODES = 64  # integers in a range this short keep a code each
 _WITHOUT_GAPS = 0.9  # share of the numbers from lowest to highest that occur, for a running number
 _MOST = 1_000_000  # bins or values of a column
 _PARTS = 64  # partial counts held before they are merged
+_TEXTS = ("string", "large_string", "string_view")
 _TRUTHS = (("false", "true"), ("no", "yes"))
 # No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
 _PLAIN_NUMBER = r"^[+-]?((0|[1-9]\d{0,17})(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$"
@@ -105,15 +106,11 @@ def draft_columns(
     for batch in source.batches(names):
         for name in names:
             array = plain(batch.column(name))
+            if (what := unreadable(array.type)) is not None:
+                raise SchemaError(f"column '{name}' holds {what}, or leave it out")
             if pa.types.is_union(array.type):
                 array = text(array)
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-            if pa.types.is_nested(kind):
-                raise SchemaError(
-                    f"column '{name}' holds several values per row (lists or records); flatten or drop it"
-                )
-            if isinstance(kind, pa.BaseExtensionType):
-                raise SchemaError(f"column '{name}' holds {kind}; write it as text or numbers, or drop it")
             types[name] = _common(types.get(name, kind), kind)
             parts[name].append(_count(array))
             if len(parts[name]) >= _PARTS:
@@ -196,8 +193,10 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _count(array: pa.Array) -> pa.Table:
-    if pa.types.is_string_view(array.type) or pa.types.is_float16(array.type):
-        array = pc.cast(array, pa.float32() if pa.types.is_float16(array.type) else pa.string())
+    if pa.types.is_float16(array.type):
+        array = pc.cast(array, pa.float32())
+    if pa.types.is_decimal(array.type) and array.type.bit_width < 128:  # which Arrow does not count
+        array = pc.cast(array, pa.decimal128(array.type.precision, array.type.scale))
     counted = array.value_counts()
     values = counted.field(0)
     if pa.types.is_dictionary(values.type):
@@ -233,7 +232,12 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
         values = numbers(observed.values).merged()
         if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
             return _number(observed, values, plain_type, options)
-    return _categorical(observed, text(observed.values), "string", options)
+    words = text(observed.values)
+    if pc.any(pc.equal(words, UNREADABLE)).as_py():
+        raise SchemaError(
+            f"column '{name}' holds bytes that are no text ({kind}); store it as text, or leave it out"
+        )
+    return _categorical(observed, words, "string", options)
 
 
 def _from_text(
@@ -293,8 +297,7 @@ def _as_moments(observed: _Counts, dtype: str | None, options: _Options) -> Colu
 
 
 def _nothing(observed: _Counts) -> Column:
-    kind = arrow_type(observed.dtype) if observed.dtype != "null" else pa.null()
-    dtype = observed.dtype if is_string(kind) else "string"
+    dtype = observed.dtype if observed.dtype in _TEXTS else "string"
     return Categorical(
         name=observed.name, values=(), dtype=dtype, missing=True, other=True, out_of_domain="other"
     )

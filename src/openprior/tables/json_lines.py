@@ -60,7 +60,9 @@ class JsonLines:
         self.name, self._path = stem(path), path
         is_utf8 = codecs.lookup(reading.encoding).name == "utf-8"
         self._encoding = "utf-8-sig" if is_utf8 else reading.encoding
-        start = next(self._lines(), "{")[:1]
+        start = next(self._lines(), "")[:1]
+        if not start:
+            raise SourceError(f"{path} is empty, without a row; check that it was written")
         if start == "[":
             raise SourceError(
                 f"{path} is one JSON document; write one object per line, without brackets around"

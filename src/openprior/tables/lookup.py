@@ -20,7 +20,7 @@ from openprior.schema.columns import Boolean, Column, Label, Labelled
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
-from openprior.tables.unwrap import members, plain
+from openprior.tables.unwrap import members, plain, unreadable
 
 __all__ = ["Coder", "column_numbers", "rounded"]
 
@@ -59,15 +59,13 @@ class Coder:
     def __call__(self, array: Any) -> Codes:
         """One code per value; codes of `size` and above are marks."""
         array = plain(array)
+        if (what := unreadable(array.type)) is not None:
+            raise EncodeError(f"column '{self.column.name}' holds {what}")
         if pa.types.is_union(array.type):
             codes: Codes = np.zeros(len(array), self._dtype)
             for rows, member in members(array):
                 codes[rows] = self(member)
             return codes
-        if pa.types.is_nested(array.type):
-            raise EncodeError(
-                f"column '{self.column.name}' holds several values per row (lists or records); flatten it"
-            )
         if pa.types.is_dictionary(array.type):
             return self._dictionary(array)
         if is_text(array.type):

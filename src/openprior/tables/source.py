@@ -184,11 +184,17 @@ class _Once:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         if self._kept is None:
             try:
-                self._kept = _memory(self._reader.read_all())
+                table = self._reader.read_all()
             except Exception:  # noqa: BLE001  (whoever makes the stream may raise anything, and quote a row)
                 raise SourceError(
                     "the stream of rows broke; it may have been read before, so open it again"
                 ) from None
+            if not table.num_rows:
+                raise SourceError(
+                    "the stream has no rows; if it was read before, open it again, because a stream can be read only "
+                    "once, or give the table itself"
+                )
+            self._kept = _memory(table)
         return self._kept.batches(columns)
 
 
