@@ -25,7 +25,7 @@ _PARTS = {
     "B": "[a-z]{3,9}",
     "p": "[ap]m",
     "f": r"\d{1,6}",
-    "z": r"z|[+-]\d\d:?\d\d",
+    "z": r"(?-i:Z)|[+-]\d\d:?\d\d",
 }
 
 
@@ -69,7 +69,7 @@ def _pattern(date_format: str) -> str:
     """The regular expression of a format, with a group by the name of each part."""
     pattern = ""
     # Where parts touch each other, a zero that is left out would make 1122018 two dates.
-    digits = r"\d{2}" if re.search(r"%[A-Za-z]%[A-Za-z]", date_format.replace("%%", " ")) else r"\d{1,2}"
+    digits = r"\d{2}" if re.search("%[YymdHIMSf]%[YymdHIMSf]", date_format.replace("%%", " ")) else r"\d{1,2}"
     for piece in re.findall(r"%.|\s+|[^%\s]+", date_format):
         if piece[0] == "%" and piece != "%%":
             pattern += f"(?P<{piece[1]}>{_PARTS.get(piece[1], digits)})"
@@ -112,7 +112,7 @@ def _time(parts: dict[str, pa.Array]) -> list[pa.Array | str]:
     if "f" in parts:
         spelled += [".", parts["f"]]
     if "z" in parts:
-        spelled.append(pc.utf8_upper(parts["z"]))
+        spelled.append(parts["z"])
     return spelled
 
 
