@@ -154,7 +154,7 @@ def test_a_schema_and_a_reading_must_agree() -> None:
     with pytest.raises(SchemaError, match="is given beside a reading"):
         Schema.draft(pa.table({"a": [1]}), reading=other, decimal=",")
     for wrong in ("latin-1", {"decimal": ","}):
-        with pytest.raises(SchemaError, match="give an openprior.Reading"):
+        with pytest.raises(SchemaError, match=r"give an openprior\.Reading"):
             Schema.draft(pa.table({"a": [1]}), reading=wrong)  # type: ignore[arg-type]
 
 

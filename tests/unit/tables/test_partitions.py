@@ -66,7 +66,8 @@ def test_keys_of_json_lines_may_lack_in_some_files_but_not_in_all(tmp_path: Path
     write(tmp_path / "b.jsonl", '{"b": "y"}\n')
     source = open_source(tmp_path)
     assert read(source, "a", "b") == [("x", None), (None, "y")]
-    names = '[columns.{}]\nkind = "categorical"\nvalues = ["x"]\nmissing = true\nother = true\nout_of_domain = "other"\n'
+    names = '[columns.{}]\nkind = "categorical"\nvalues = ["x"]\nmissing = true\nother = true\n'
+    names += 'out_of_domain = "other"\n'
     assert encode_table(tmp_path, Schema.from_toml(names.format("b"))).columns[0].tolist() == [2, 1]
     with pytest.raises(SourceError, match="has a key 'c'"):
         encode_table(tmp_path, Schema.from_toml(names.format("c")))
