@@ -14,11 +14,44 @@ import pyarrow.compute as pc
 from openprior.schema.base import Schema
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
+from openprior.schema.reading_rules import Reading
 from openprior.tables.objects import object_array
 from tests import value_rule as rule
 from tests.value_rule import Read
 
 WORDS = (
+    *(
+        "1.234,5",
+        "1,234.5",
+        "1.234.567",
+        "12.34",
+        "1.5",
+        "1,5",
+        "-1,25e2",
+        "7,",
+        ",5",
+        "1 234",
+        "1\u202f234,5",
+        "1.23,4",
+    ),
+    *(
+        "30.06.2018",
+        "1.7.2018",
+        "31.02.2018",
+        "29.2.2016",
+        "30.6.18",
+        "30 Jun 2018",
+        "31 jun 2018",
+        "20180630",
+        "2018630",
+    ),
+    *("6/30/2018 7:30", "06/30/2018 24:00", "7:30 pm", "12:05 AM", "13:05 am", "-9", "k.A."),
+    *(
+        "2018-06-30T07:30:00.5+0200",
+        "2018-06-30T07:30:00.5Z",
+        "2018-06-30T07:30:00.5z",
+        "2018-06-30T07:30:61.5Z",
+    ),
     *(
         "",
         "NA",
@@ -186,6 +219,19 @@ def _stored(rng: np.random.Generator, array: pa.Array) -> pa.Array:
     return array
 
 
+READINGS = (
+    Reading(),
+    Reading(decimal=",", thousands=".", null_values=("-9", "k.A."), date_format="%d.%m.%Y"),
+    Reading(decimal=",", date_format="%d %b %Y"),
+    Reading(thousands=",", date_format="%m/%d/%Y %H:%M", null_values=("7",)),
+    Reading(decimal=",", thousands=" ", date_format="%I:%M %p"),
+    Reading(thousands="'", date_format="%Y%m%d"),
+    Reading(date_format="%Y-%m-%dT%H:%M:%S.%f%z"),
+    Reading(date_format="%d.%m.%y", null_values=("a", "1,5")),
+)
+"""Ways in which text may be written."""
+
+
 def _ways(rng: np.random.Generator) -> dict[str, Any]:
     other, missing = (bool(flag) for flag in rng.integers(2, size=2))
     outside = ["error", "other", "clip"] if other else ["error", "clip"]
@@ -327,10 +373,6 @@ def _ticks(kind: pa.DataType) -> Callable[[np.random.Generator, int], Made]:
     return make
 
 
-def _spans(rng: np.random.Generator, rows: int) -> Made:
-    return pa.array(rng.integers(9, size=rows), pa.int64()).view(pa.duration("us")), [rule.NONE] * rows
-
-
 def _nothing(rng: np.random.Generator, rows: int) -> Made:
     return pa.nulls(rows), [rule.NULL] * rows
 
@@ -399,7 +441,6 @@ _INPUTS: tuple[Callable[[np.random.Generator, int], Made], ...] = (
     ),
     *(_ticks(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
     *(_ticks(pa.timestamp(unit, "UTC")) for unit in ("s", "ns")),
-    _spans,
     _nothing,
     _objects,
     _objects,

@@ -2,7 +2,8 @@
 
 A raw value is what Arrow or Python holds: bytes for text of any layout, ticks for moments. It is first read (`read`) as
 ("null",), ("bool", value), ("number", value, precision), ("text", word), ("moment", µs, spelled), ("time", µs, spelled)
-or ("none",), by its type alone; then the column says which code that is (`code_of`).
+or ("none",), by its type alone; then the column says which code that is (`code_of`), and the schema's reading how a
+text is spelled.
 """
 
 import bisect
@@ -17,6 +18,7 @@ import numpy as np
 
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Labelled
+from openprior.schema.reading_rules import PLAIN, Reading
 
 BLANKS = " \t\n\r\v\f"
 INT64 = range(-(2**63), 2**63)
@@ -55,7 +57,48 @@ def decimal(value: Decimal) -> Read:
     return real(float(value))
 
 
-def number_in(word: str) -> int | float | None:
+def usual_number(word: str, reading: Reading) -> str:
+    """The number as it is usually written, or a word that is none."""
+    if reading.decimal == "." and reading.thousands is None:
+        return word
+    sign, rest = (word[0], word[1:]) if word[:1] in ("+", "-") else ("", word)
+    if rest.lower() in ("inf", "infinity"):
+        return word
+    mantissa, e, power = rest.replace("E", "e").partition("e")
+    whole, comma, fraction = mantissa.partition(reading.decimal)
+    groups = [whole]
+    if reading.thousands is not None:
+        for blank in (
+            "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}" if reading.thousands == " " else ""
+        ):
+            whole = whole.replace(blank, " ")
+        groups = whole.split(reading.thousands)
+    if len(groups) > 1 and (
+        [len(g) for g in groups[1:]] != [3] * (len(groups) - 1) or not 1 <= len(groups[0]) <= 3
+    ):
+        return "none"
+    digits = "".join(groups)
+    if not all(c in "0123456789" for c in digits + fraction):
+        return "none"
+    return f"{sign}{digits}{'.' if comma else ''}{fraction}{e}{power}"
+
+
+def usual_moment(word: str, reading: Reading, time_of_day: bool) -> str:
+    """The date or time of day as ISO writes it, by Python's own strptime; or a word that is none."""
+    how = reading.date_format
+    if how is None or time_of_day == ("%d" in how):
+        return word
+    if not word.isascii() or (how == "%Y%m%d" and not re.fullmatch(r"\d{8}", word)):
+        return "none"
+    try:
+        found = datetime.datetime.strptime(word, how)
+    except ValueError:
+        return "none"
+    return found.time().isoformat() if time_of_day else found.isoformat()
+
+
+def number_in(word: str, reading: Reading = PLAIN) -> int | float | None:
+    word = usual_number(word, reading)
     if re.fullmatch(r"[+-]?[0-9]+", word):
         return int(word) if int(word) in INT64 else float(word)
     if re.fullmatch(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|(?i:inf|infinity))", word, re.ASCII):
@@ -96,18 +139,18 @@ def time_in(word: str) -> int | None:
     return ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 1_000_000 + clock.microsecond
 
 
-def code_of(column: Column, value: Read) -> int | str:
+def code_of(column: Column, value: Read, reading: Reading = PLAIN) -> int | str:
     """The code, or which of the three refusals."""
-    if value[0] == "text" and value[1] in column.missing_values:
+    if value[0] == "text" and (value[1] in column.missing_values or value[1] in reading.null_values):
         value = NULL
     if value == NULL:
         return _null(column)
     if isinstance(column, Datetime):
-        return _datetime(column, value)
+        return _datetime(column, value, reading)
     if isinstance(column, Labelled) and not column.is_numeric:
-        return _label(column, value)
+        return _label(column, value, reading)
     if value[0] == "text":
-        parsed = number_in(value[1])
+        parsed = number_in(value[1], reading)
         value = NONE if parsed is None else ("number", parsed, np.float64)
     if value[0] == "bool":
         value = whole(value[1])
@@ -136,9 +179,10 @@ def _unparsed(column: Column) -> int | str:
     return REFUSED_TEXT
 
 
-def _datetime(column: Datetime, value: Read) -> int | str:
+def _datetime(column: Datetime, value: Read, reading: Reading) -> int | str:
     if value[0] == "text":
-        ticks = (time_in if column.is_time else moment_in)(value[1])
+        word = usual_moment(value[1], reading, column.is_time)
+        ticks = (time_in if column.is_time else moment_in)(word)
     else:
         ticks = value[1] if value[0] == ("time" if column.is_time else "moment") else None
     if ticks is None:
@@ -201,7 +245,7 @@ def _key(column: Labelled, number: int | float, precision: Any) -> int | str:
     return _outside(column)
 
 
-def _label(column: Labelled, value: Read) -> int | str:
+def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
     labels = column.value_labels
     if value[0] == "bool":
         if isinstance(column, Boolean):
@@ -218,6 +262,6 @@ def _label(column: Labelled, value: Read) -> int | str:
         lower = [label.lower() for label in labels]
         if word.lower() in lower:
             return lower.index(word.lower())
-        number = number_in(word)
+        number = number_in(word, reading)
         return _outside(column) if number is None else _key(column, number, np.float64)
     return labels.index(word) if word in labels else _outside(column)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from openprior.command_line import options
+from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
 from openprior.command_line.terminal import json_text, print_json, print_table
@@ -38,6 +38,12 @@ def schema_draft(
         list[str] | None,
         typer.Option(help="A column to take in though it looks like an identifier; repeatable."),
     ] = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
@@ -51,6 +57,7 @@ def schema_draft(
         max_rows_per_person=max_rows,
         exclude=exclude or (),
         include=include or (),
+        reading=reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values),
     )
     drafted.save(out)
     sizes = drafted.domain.sizes()

@@ -134,7 +134,7 @@ def released_shares(
     if of == "answers":
         answers = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
-        rows = release.synthetic if isinstance(release, Release) else release
+        rows, schema = _rows(release, schema)
         answers = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
     return {m: v / v.sum() for m, v in answers.items()}
 
@@ -146,8 +146,13 @@ def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table,
         raise OptionError("plain rows come without a schema; give schema=")
     schema = release.schema if schema is None else need_schema(schema)
     truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
-    rows = release.synthetic if isinstance(release, Release) else release
-    return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
+    rows, read = _rows(release, schema)
+    return rows if isinstance(rows, Table) else encode_table(rows, read), truth, schema
+
+
+def _rows(release: Any, schema: Schema) -> tuple[Any, Schema]:
+    """The released rows, and the schema to read them by: those of a release are spelled as usual."""
+    return (release.synthetic, schema.plain) if isinstance(release, Release) else (release, schema)
 
 
 def errors_of(

@@ -7,6 +7,7 @@ fates.py         what becomes of a value on its way into a column
 levels.py        coarser versions of a column: the levels of a hierarchy
 layout.py        the columns' domain and the levels above them, which anyone may hold
 domain.py        named attributes with finite sizes: what all later rooms speak of
+reading_rules.py how text is written in the files: encoding, separators, numbers, dates, gaps
 document.py      a schema as a TOML document, both ways
 toml.py          a small TOML writer
 draft.py         a first schema, guessed from a public table

@@ -27,9 +27,11 @@ from openprior.schema.columns import (
 )
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, few, moment_of, quantile_edges
 from openprior.schema.identifiers import Observed, is_named_like_identifier, remark_on
-from openprior.tables.convert import moments, numbers, text
+from openprior.schema.reading_rules import PLAIN, Reading
+from openprior.tables.convert import UNREADABLE, moments, numbers, text
 from openprior.tables.source import Source, open_source
-from openprior.tables.unwrap import plain
+from openprior.tables.spelling import plain_moments, plain_numbers
+from openprior.tables.unwrap import plain, unreadable
 
 __all__ = ["draft_columns"]
 
@@ -37,6 +39,7 @@ _OWN_CODES = 64  # integers in a range this short keep a code each
 _WITHOUT_GAPS = 0.9  # share of the numbers from lowest to highest that occur, for a running number
 _MOST = 1_000_000  # bins or values of a column
 _PARTS = 64  # partial counts held before they are merged
+_TEXTS = ("string", "large_string", "string_view")
 _TRUTHS = (("false", "true"), ("no", "yes"))
 # No leading zeros (01301 is a code, not a number) and no more digits than an integer of 64 bits has.
 _PLAIN_NUMBER = r"^[+-]?((0|[1-9]\d{0,17})(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$"
@@ -47,6 +50,7 @@ _WHOLE = r"^-?(0|[1-9]\d{0,17})$"
 class _Options:
     bins: int
     max_values: int
+    reading: Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ class _Counts:
 
 def draft_columns(
     public: object,
+    reading: Reading = PLAIN,
     *,
     bins: int,
     max_values: int,
@@ -78,7 +83,7 @@ def draft_columns(
         if not 1 <= whole_number(option, number, error=SchemaError) <= _MOST:
             raise SchemaError(f"{option} = {shown(number)}; use at least 1 and at most {_MOST:,}")
     exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
-    source = open_source(public)
+    source = open_source(public, reading=reading)
     if person_id is not None and person_id not in source.columns:
         raise SchemaError(
             f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
@@ -101,22 +106,18 @@ def draft_columns(
     for batch in source.batches(names):
         for name in names:
             array = plain(batch.column(name))
+            if (what := unreadable(array.type)) is not None:
+                raise SchemaError(f"column '{name}' holds {what}, or leave it out")
             if pa.types.is_union(array.type):
                 array = text(array)
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-            if pa.types.is_nested(kind):
-                raise SchemaError(
-                    f"column '{name}' holds several values per row (lists or records); flatten or drop it"
-                )
-            if isinstance(kind, pa.BaseExtensionType):
-                raise SchemaError(f"column '{name}' holds {kind}; write it as text or numbers, or drop it")
             types[name] = _common(types.get(name, kind), kind)
             parts[name].append(_count(array))
             if len(parts[name]) >= _PARTS:
                 parts[name] = [_merge(parts[name], types[name])]
     if not types:
         raise SourceError(f"{source.name} is empty; give a table with at least one row")
-    options, notes = _Options(bins, max_values), {}
+    options, notes = _Options(bins, max_values, reading), {}
     columns: list[Column] = []
     for name in names:
         table = _merge(parts.pop(name), types[name])
@@ -125,7 +126,7 @@ def draft_columns(
         # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
         dtype = None if source.is_text else str(types[name])
         column = _draft(name, table, types[name], dtype, options)
-        remark = remark_on(_observed(column, table, source), max_values)
+        remark = remark_on(_observed(column, table, source, reading), max_values)
         if remark is not None and (not remark.leaves_out or name not in include):
             notes[name] = remark.text
         if remark is None or not remark.leaves_out or name in include:
@@ -138,17 +139,18 @@ def draft_columns(
     return tuple(columns), notes
 
 
-def _observed(column: Column, table: pa.Table, source: Source) -> Observed:
+def _observed(column: Column, table: pa.Table, source: Source, reading: Reading) -> Observed:
     """What there is to see of a column: is it an identifier?"""
     values = plain(table["value"])
     present = values.is_valid()
     if is_string(values.type):
-        present = pc.and_(present, pc.invert(pc.is_in(text(values), pa.array(MISSING_TOKENS))))
+        gaps = pa.array((*MISSING_TOKENS, *reading.null_values))
+        present = pc.and_(present, pc.invert(pc.is_in(text(values), gaps)))
     is_whole = isinstance(column, Integer)
     if isinstance(column, Ordered | Real) and is_named_like_identifier(
         column.name
     ):  # +49 30 as a number, say
-        found = numbers(values.filter(present)).values
+        found = numbers(values.filter(present), reading).values
         is_whole = bool((found == np.floor(found)).all())
     seen = Observed(
         name=column.name,
@@ -159,21 +161,22 @@ def _observed(column: Column, table: pa.Table, source: Source) -> Observed:
     )
     if not (is_whole and seen.is_nearly_unique):
         return seen
-    found = numbers(values.filter(present)).values
+    found = numbers(values.filter(present), reading).values
     span = float(found.max()) - float(found.min()) + 1
     return replace(
-        seen, is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]))
+        seen,
+        is_running=seen.distinct >= _WITHOUT_GAPS * span or _rises(source.batches([column.name]), reading),
     )
 
 
-def _rises(batches: Iterable[pa.RecordBatch]) -> bool:
+def _rises(batches: Iterable[pa.RecordBatch], reading: Reading) -> bool:
     """Whether the numbers of the only column never fall from row to row."""
     last = -np.inf
     for batch in batches:
         array = plain(batch.column(0)).drop_null()
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        values = np.append(last, numbers(array).values)
+        values = np.append(last, numbers(array, reading).values)
         if (values[1:] < values[:-1]).any():
             return False
         last = values[-1]
@@ -190,8 +193,10 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _count(array: pa.Array) -> pa.Table:
-    if pa.types.is_string_view(array.type) or pa.types.is_float16(array.type):
-        array = pc.cast(array, pa.float32() if pa.types.is_float16(array.type) else pa.string())
+    if pa.types.is_float16(array.type):
+        array = pc.cast(array, pa.float32())
+    if pa.types.is_decimal(array.type) and array.type.bit_width < 128:  # which Arrow does not count
+        array = pc.cast(array, pa.decimal128(array.type.precision, array.type.scale))
     counted = array.value_counts()
     values = counted.field(0)
     if pa.types.is_dictionary(values.type):
@@ -227,7 +232,12 @@ def _draft(name: str, table: pa.Table, kind: pa.DataType, dtype: str | None, opt
         values = numbers(observed.values).merged()
         if not (pa.types.is_integer(kind) and values.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
             return _number(observed, values, plain_type, options)
-    return _categorical(observed, text(observed.values), "string", options)
+    words = text(observed.values)
+    if pc.any(pc.equal(words, UNREADABLE)).as_py():
+        raise SchemaError(
+            f"column '{name}' holds bytes that are no text ({kind}); store it as text, or leave it out"
+        )
+    return _categorical(observed, words, "string", options)
 
 
 def _from_text(
@@ -237,9 +247,11 @@ def _from_text(
     # Blanks around a value made it distinct from its stripped self; count those together.
     table = _merge([pa.table({"value": words, "count": counts})], pa.string())
     words, counts = plain(table["value"]), table["count"].to_numpy()
-    blank = pc.or_kleene(words.is_null(), pc.is_in(words, pa.array(MISSING_TOKENS)))
+    gaps = pa.array((*MISSING_TOKENS, *options.reading.null_values))
+    blank = pc.or_kleene(words.is_null(), pc.is_in(words, gaps))
     tokens: tuple[str, ...] = MISSING_TOKENS
     rest = words.filter(pc.and_not(pc.invert(blank), pc.equal(words, "N")))
+    rest = plain_numbers(rest, options.reading)
     if len(rest) and pc.any(pc.equal(words, "N")).as_py() and _all(rest, _PLAIN_NUMBER):
         blank, tokens = pc.or_kleene(blank, pc.equal(words, "N")), (*MISSING_TOKENS, "N")
     kept = pc.invert(pc.fill_null(blank, True))
@@ -260,22 +272,32 @@ def _guess(observed: _Counts, dtype: str | None, options: _Options) -> Column:
     spelled = sorted(words.to_pylist(), key=str.lower) if len(words) == 2 else []
     if tuple(word.lower() for word in spelled) in _TRUTHS:
         return Boolean(name=observed.name, values=tuple(spelled), dtype=observed.dtype, missing=True)
-    if _all(words, _WHOLE):
-        return _number(observed, numbers(words).merged(), dtype or "int64", options)
-    if _all(words, _PLAIN_NUMBER):
-        return _number(observed, numbers(words).merged(), dtype or "double", options, whole=False)
+    if options.reading.date_format is not None:
+        dates = _as_moments(observed, dtype, options)  # first: 20180630 is a date to those who say so
+        if dates is not None:
+            return dates
+    figures = plain_numbers(words, options.reading)
+    if _all(figures, _WHOLE):
+        return _number(observed, numbers(figures).merged(), dtype or "int64", options)
+    if _all(figures, _PLAIN_NUMBER):
+        return _number(observed, numbers(figures).merged(), dtype or "double", options, whole=False)
+    return _as_moments(observed, dtype, options) or _categorical(observed, words, observed.dtype, options)
+
+
+def _as_moments(observed: _Counts, dtype: str | None, options: _Options) -> Column | None:
+    """A column of texts that all are dates, or all times of day."""
     for time_of_day in (False, True):
+        words = plain_moments(observed.values, options.reading, time_of_day=time_of_day)
         if moments(words, time_of_day=time_of_day).unparsed is None:
             dates, zoned = _all(words, r"^\d{4}-\d{2}-\d{2}$"), _all(words, r"(Z|[+-]\d{2}:?\d{2})$")
             stamp = "timestamp[us, tz=UTC]" if zoned else "timestamp[us]"
             meant = "time64[us]" if time_of_day else "date32[day]" if dates else stamp
-            return _datetime(observed, meant, options, dtype)
-    return _categorical(observed, words, observed.dtype, options)
+            return _datetime(replace(observed, values=words), meant, options, dtype)
+    return None
 
 
 def _nothing(observed: _Counts) -> Column:
-    kind = arrow_type(observed.dtype) if observed.dtype != "null" else pa.null()
-    dtype = observed.dtype if is_string(kind) else "string"
+    dtype = observed.dtype if observed.dtype in _TEXTS else "string"
     return Categorical(
         name=observed.name, values=(), dtype=dtype, missing=True, other=True, out_of_domain="other"
     )

@@ -15,6 +15,7 @@ from openprior.errors import EncodeError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Column, Labelled, free_label, is_string
+from openprior.schema.reading_rules import Reading
 from openprior.tables.lookup import Coder, column_numbers, rounded
 from openprior.tables.source import open_source
 from openprior.tables.table import Table
@@ -39,9 +40,9 @@ class Decoder:
         columns = [c for c in schema.columns if isinstance(c, Binned) and c.bins]
         if public is None or not columns:
             return cls(schema)
-        source = open_source(public)
+        source = open_source(public, schema)
         schema.check_columns(source.columns, "public table", list_columns=True)
-        reservoirs = {c.name: _Reservoir(c, rng) for c in columns}
+        reservoirs = {c.name: _Reservoir(c, schema.reading, rng) for c in columns}
         for batch in source.batches([c.name for c in columns]):
             for name, reservoir in reservoirs.items():
                 reservoir.add(batch.column(name))
@@ -94,8 +95,9 @@ class Decoder:
 class _Reservoir:
     """A uniform sample of at most 256 values per bin: each value gets a random key, the smallest stay."""
 
-    def __init__(self, column: Binned, rng: np.random.Generator) -> None:
-        self._column, self._coder, self._rng = column, Coder(column), rng
+    def __init__(self, column: Binned, reading: Reading, rng: np.random.Generator) -> None:
+        self._column, self._reading, self._rng = column, reading, rng
+        self._coder = Coder(column, reading)
         self._values = np.zeros(0, np.int64 if column.step else np.float64)
         self._codes = np.zeros(0, np.int64)
         self._keys = np.zeros(0)
@@ -107,9 +109,8 @@ class _Reservoir:
         enter = codes < self._column.count
         enter[enter] = keys[enter] < self._bar[codes[enter]]
         low, high = self._column.bounds
-        values = np.clip(column_numbers(self._column, array).merged()[enter], low, high).astype(
-            self._values.dtype
-        )
+        found = column_numbers(self._column, array, self._reading).merged()
+        values = np.clip(found[enter], low, high).astype(self._values.dtype)
         values = np.concatenate([self._values, values])
         codes, keys = np.concatenate([self._codes, codes[enter]]), np.concatenate([self._keys, keys[enter]])
         order = np.lexsort((keys, codes))

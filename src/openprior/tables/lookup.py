@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Label, Labelled
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
-from openprior.tables.unwrap import members, plain
+from openprior.tables.unwrap import members, plain, unreadable
 
 __all__ = ["Coder", "column_numbers", "rounded"]
 
@@ -31,8 +32,8 @@ _TABLE_SPAN = 1 << 16  # a lookup table of 64 Ki codes stays in the second-level
 class Coder:
     """The codes of one column. Pure: it may be called from several threads."""
 
-    def __init__(self, column: Column) -> None:
-        self.column = column
+    def __init__(self, column: Column, reading: Reading = PLAIN) -> None:
+        self.column, self._reading = column, reading
         size = column.size
         self.outside, self.above, self.unparsed, self.refused_null = range(size, size + 4)
         self._dtype = dtype_for(size + 4)
@@ -59,15 +60,13 @@ class Coder:
     def __call__(self, array: Any) -> Codes:
         """One code per value; codes of `size` and above are marks."""
         array = plain(array)
+        if (what := unreadable(array.type)) is not None:
+            raise EncodeError(f"column '{self.column.name}' holds {what}")
         if pa.types.is_union(array.type):
             codes: Codes = np.zeros(len(array), self._dtype)
             for rows, member in members(array):
                 codes[rows] = self(member)
             return codes
-        if pa.types.is_nested(array.type):
-            raise EncodeError(
-                f"column '{self.column.name}' holds several values per row (lists or records); flatten it"
-            )
         if pa.types.is_dictionary(array.type):
             return self._dictionary(array)
         if is_text(array.type):
@@ -97,18 +96,19 @@ class Coder:
             if not (column.is_numeric or _is_number(array.type)):
                 return self._text(array)
             return self._numbers(numbers(array))
-        return self._numbers(column_numbers(column, array))
+        return self._numbers(column_numbers(column, array, self._reading))
 
     def _text(self, array: pa.Array) -> Codes:
         column = self.column
         words = text(array)
-        blank = pc.is_in(words, pa.array(column.missing_values, words.type))
+        gaps = (*column.missing_values, *self._reading.null_values)
+        blank = pc.is_in(words, pa.array(gaps, words.type))
         if isinstance(column, Labelled) and not column.is_numeric:
             missing = pc.or_(words.is_null(), blank).to_numpy(zero_copy_only=False)
             codes = self._words(words)
         else:
             words = pc.if_else(blank, pa.scalar(None, words.type), words)
-            return self._numbers(column_numbers(column, words))
+            return self._numbers(column_numbers(column, words, self._reading))
         codes[missing.astype(np.bool_)] = self._null
         return codes
 
@@ -120,7 +120,7 @@ class Coder:
             places = pc.coalesce(places, pc.index_in(pc.utf8_lower(words), pc.utf8_lower(labels)))
         codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
         if self._any_case and len(self._keys) and places.null_count:
-            parsed = self._numbers(numbers(words))  # "1" and "0" for true and false
+            parsed = self._numbers(numbers(words, self._reading))  # "1" and "0" for true and false
             codes = np.where(places.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
                 self._dtype
             )
@@ -277,11 +277,11 @@ def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[An
         return edges.astype(precision).astype(np.float64)
 
 
-def column_numbers(column: Column, array: Any) -> Numbers:
+def column_numbers(column: Column, array: Any, reading: Reading = PLAIN) -> Numbers:
     """The values of a column as plain numbers: what bins are made of."""
     array = plain(array)
     if pa.types.is_dictionary(array.type):
-        distinct = column_numbers(column, array.dictionary)
+        distinct = column_numbers(column, array.dictionary, reading)
         indices = pc.fill_null(array.indices, 0).to_numpy()
         null = None if distinct.null is None else distinct.null[indices]
         if array.indices.null_count:
@@ -290,10 +290,11 @@ def column_numbers(column: Column, array: Any) -> Numbers:
         bad = None if distinct.unparsed is None else distinct.unparsed[indices]
         return Numbers(distinct.merged()[indices], null, bad, distinct.precision)
     if pa.types.is_union(array.type):
-        return _joined(len(array), [(rows, column_numbers(column, part)) for rows, part in members(array)])
+        parts = [(rows, column_numbers(column, part, reading)) for rows, part in members(array)]
+        return _joined(len(array), parts)
     if not isinstance(column, Datetime):
-        return numbers(array)
-    parsed = moments(array, time_of_day=column.is_time)
+        return numbers(array, reading)
+    parsed = moments(array, reading, time_of_day=column.is_time)
     if column.step > 1:
         values = parsed.values - parsed.values % column.step
         return Numbers(values, parsed.null, parsed.unparsed)
