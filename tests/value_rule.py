@@ -131,7 +131,11 @@ def _outside(column: Column) -> int | str:
 def _unparsed(column: Column) -> int | str:
     if column.other_code is not None and column.out_of_domain != "error":
         return column.other_code
-    if column.out_of_domain == "clip" and column.other_code is None and column.missing_code is not None:
+    if (
+        column.out_of_domain in ("clip", "open")
+        and column.other_code is None
+        and column.missing_code is not None
+    ):
         return column.missing_code
     return REFUSED_TEXT
 
@@ -143,7 +147,7 @@ def _datetime(column: Datetime, value: Read) -> int | str:
         ticks = value[1] if value[0] == ("time" if column.is_time else "moment") else None
     if ticks is None:
         return _unparsed(column)
-    return _binned(column, ticks - ticks % column.step, np.float64)
+    return _binned(column, ticks - ticks % column.grain, np.float64)
 
 
 def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
@@ -153,7 +157,7 @@ def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
         number = float(number)
         with np.errstate(over="ignore"):
             low, high, *edges = (float(np.float64(precision(e))) for e in (low, high, *edges))
-    if column.out_of_domain != "clip" and not low <= number <= high:
+    if column.out_of_domain not in ("clip", "open") and not low <= number <= high:
         return _outside(column)
     number = min(max(number, low), high)
     if isinstance(column, Integer) and not column.bins:

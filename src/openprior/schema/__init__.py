@@ -2,7 +2,9 @@
 
 base.py          the schema: columns in order, who a person is, how columns nest
 columns.py       what a column is, and the kinds that list their values
+binned.py        what a column in bins is: edges, bounds, the grid of its values, labels
 bins.py          the kinds that are cut into bins: integer, real, datetime
+precision.py     multiples of a step: the precision of values
 levels.py        coarser versions of a column: the levels of a hierarchy
 layout.py        the columns' domain and the levels above them, which anyone may hold
 domain.py        named attributes with finite sizes: what all later rooms speak of

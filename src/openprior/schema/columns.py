@@ -73,7 +73,7 @@ class Column:
     """Text that means missing."""
     other: bool = False
     """There is a code for values outside the domain."""
-    out_of_domain: Literal["other", "clip", "error"] = "error"
+    out_of_domain: Literal["other", "clip", "open", "error"] = "error"
     """What a value outside the domain becomes."""
 
     def __post_init__(self) -> None:
@@ -82,8 +82,10 @@ class Column:
         for flag in ("missing", "other"):
             if not isinstance(getattr(self, flag), bool):
                 raise self.refuse(f"{flag} = {getattr(self, flag)!r}", "use true or false")
-        if self.out_of_domain not in ("other", "clip", "error"):
-            raise self.refuse(f'out_of_domain = "{self.out_of_domain}"', 'use "other", "clip" or "error"')
+        if self.out_of_domain not in ("other", "clip", "open", "error"):
+            raise self.refuse(
+                f'out_of_domain = "{self.out_of_domain}"', 'use "other", "clip", "open" or "error"'
+            )
         if self.out_of_domain == "other" and not self.other:
             raise self.refuse('out_of_domain = "other" but other = false', "set other = true")
         object.__setattr__(self, "missing_values", tuple(self.missing_values))
@@ -104,6 +106,11 @@ class Column:
     def arrow(self) -> pa.DataType:
         """The Arrow type that decoding gives back."""
         return arrow_type(self.dtype)
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether what is outside counts as the nearest inside; with "open" the labels at the ends say so."""
+        return self.out_of_domain in ("clip", "open")
 
     @property
     def value_labels(self) -> tuple[str, ...]:
@@ -150,6 +157,8 @@ class Labelled(Column):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "values", tuple(self.values))
+        if self.out_of_domain == "open":
+            raise self.refuse('out_of_domain = "open" without numbers or dates', 'use "other" or "error"')
         if not self.values and not self.size:
             raise self.refuse("no values", "list at least one, or set missing = true or other = true")
         types = {float if type(v) is int else type(v) for v in self.values}

@@ -44,7 +44,7 @@ class Coder:
                 self._outside = self._unparsed = column.other_code
         if column.missing_code is not None:
             self._null = column.missing_code
-            if column.out_of_domain == "clip" and column.other_code is None:
+            if column.is_clipped and column.other_code is None:
                 self._unparsed = column.missing_code  # what is no number is near to none
         if isinstance(column, Labelled) and not column.is_numeric:
             self._unparsed = self._outside
@@ -170,7 +170,7 @@ class Coder:
         column = self.column
         if values.dtype.kind in "iu":
             values = values.astype(np.int64, copy=False)
-        clip = column.out_of_domain == "clip"
+        clip = column.is_clipped
         if isinstance(column, Binned):
             low, high = column.bounds
             edges = column.edges[1:-1] if column.bins else np.zeros(0)
@@ -290,8 +290,8 @@ def column_numbers(column: Column, array: Any) -> Numbers:
     if not isinstance(column, Datetime):
         return numbers(array)
     parsed = moments(array, time_of_day=column.is_time)
-    if column.step > 1:
-        values = parsed.values - parsed.values % column.step
+    if column.grain > 1:
+        values = parsed.values - parsed.values % column.grain
         return Numbers(values, parsed.null, parsed.unparsed)
     return parsed
 
