@@ -113,6 +113,8 @@ def code_of(column: Column, value: Read) -> int | str:
         value = whole(value[1])
     if value[0] != "number":
         return _unparsed(column)
+    if _means_missing(column, *value[1:]):
+        return _null(column)
     return _binned(column, *value[1:]) if isinstance(column, Binned) else _key(column, *value[1:])
 
 
@@ -120,6 +122,21 @@ def _null(column: Column) -> int | str:
     if column.missing_code is not None:
         return column.missing_code
     return REFUSED_NULL if column.other_code is None else column.other_code
+
+
+def _means_missing(column: Column, number: int | float, precision: Any) -> bool:
+    """Whether missing_values has the number: 999 by "999" or "999.0", but not by "0999"."""
+    listed = []
+    for token in column.missing_values:
+        try:
+            listed.append(int(token) if token == str(int(float(token))) else float(token))
+        except (ValueError, OverflowError):
+            continue
+        if token not in (str(listed[-1]), repr(float(token))):
+            listed.pop()
+    if all(isinstance(each, int) or each.is_integer() for each in listed):
+        return number in [int(each) for each in listed]
+    return float(number) in [float(np.float64(precision(each))) for each in listed]
 
 
 def _outside(column: Column) -> int | str:
@@ -214,7 +231,7 @@ def _label(column: Labelled, value: Read) -> int | str:
         listed = [s for s in (truth, truth.capitalize(), truth.upper()) if s in labels]
         return labels.index(listed[0]) if listed else _key(column, int(value[1]), np.float64)
     if value[0] == "number":
-        return _key(column, *value[1:])
+        return _null(column) if _means_missing(column, *value[1:]) else _key(column, *value[1:])
     if value[0] == "none":
         return _outside(column)
     word = value[1] if value[0] == "text" else value[2]
@@ -223,5 +240,9 @@ def _label(column: Labelled, value: Read) -> int | str:
         if word.lower() in lower:
             return lower.index(word.lower())
         number = number_in(word)
-        return _outside(column) if number is None else _key(column, number, np.float64)
+        if number is None:
+            return _outside(column)
+        return (
+            _null(column) if _means_missing(column, number, np.float64) else _key(column, number, np.float64)
+        )
     return labels.index(word) if word in labels else _outside(column)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -156,6 +157,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
+@pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 40), st.booleans())
 def test_a_draft_encodes_its_own_public_table(public: pa.Table, bins: int, as_text: bool) -> None:

@@ -10,7 +10,7 @@ layout.py        the columns' domain and the levels above them, which anyone may
 domain.py        named attributes with finite sizes: what all later rooms speak of
 document.py      a schema as a TOML document, both ways
 toml.py          a small TOML writer
-draft.py         a first schema, guessed from a public table
+draft.py         a first schema, guessed from a public table; drafting/ has its parts
 edges.py         bin edges from public quantiles
 identifiers.py   columns that tell who a row is about
 """

@@ -199,25 +199,28 @@ class Schema:
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
         include: Sequence[str] = (),
+        other: bool = True,
     ) -> "Schema":
         """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column.
 
-        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it; each
-        such column is warned of.
+        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it. Values
+        that are not listed become `other`, or are refused with `other=False`. `notes` says what a person should look
+        at, and of what would be lost there is a warning.
         """
         from openprior.schema.draft import draft_columns
 
-        columns, notes = draft_columns(
+        draft = draft_columns(
             public,
             bins=bins,
             max_values=max_values,
             person_id=person_id,
             exclude=exclude,
             include=include,
+            other=other,
         )
-        for note in notes.values():
-            warnings.warn(note, OpenPriorWarning, stacklevel=2)
-        return cls(columns, person_id, max_rows_per_person, notes=notes)
+        for name in draft.losses:
+            warnings.warn(draft.notes[name], OpenPriorWarning, stacklevel=2)
+        return cls(draft.columns, person_id, max_rows_per_person, notes=draft.notes)
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int]) -> "Schema":

@@ -7,6 +7,7 @@ codes, so that the caller can say what was wrong with it.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import Boolean, Column, Label, Labelled
+from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
 from openprior.tables.unwrap import members, plain
@@ -48,6 +49,8 @@ class Coder:
                 self._unparsed = column.missing_code  # what is no number is near to none
         if isinstance(column, Labelled) and not column.is_numeric:
             self._unparsed = self._outside
+        # Numbers that mean missing, whatever they are stored as; a moment is no number.
+        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else column.missing_numbers)
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)
@@ -140,8 +143,11 @@ class Coder:
         if parsed.reals is not None:
             codes = np.array(codes)
             codes[parsed.reals[0]] = self._search(parsed.reals[1])
-        if parsed.null is not None or parsed.unparsed is not None:
+        if parsed.null is not None or parsed.unparsed is not None or self._absent.size:
             codes = np.array(codes)
+            if self._absent.size:
+                _, present = _places(rounded(self._absent, parsed.precision), parsed.merged())
+                codes[~present] = self._null
             if parsed.unparsed is not None:
                 codes[parsed.unparsed] = self._unparsed
             if parsed.null is not None:
@@ -208,15 +214,13 @@ class Coder:
         place: dict[Label, int] = {}
         for code, value in enumerate(column.values):
             if isinstance(value, str):
-                number = _canonical(value)
+                number = canonical_number(value)
                 if number is not None:
                     # "7" goes before "7.0" as the label of the number 7.
                     place[number] = code if value == str(number) else place.get(number, code)
             else:
                 place[int(value) if isinstance(value, bool) else value] = code
-        self._keys = np.array(
-            sorted(place), np.int64 if all(isinstance(k, int) for k in place) else np.float64
-        )
+        self._keys = _sorted_numbers(place)
         self._key_codes = np.array([place[k] for k in sorted(place)], self._dtype)
         self._pair = np.array(self._truth_codes(column, labels, place), self._dtype)
 
@@ -244,6 +248,12 @@ class Coder:
         if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < 2**62:
             self._base = low - 1
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
+
+
+def _sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
+    """Integers as such, unless there are others among them."""
+    found = sorted(values)
+    return np.array(found, np.int64 if all(isinstance(value, int) for value in found) else np.float64)
 
 
 def _places(
@@ -309,16 +319,3 @@ def _joined(n: int, parts: list[tuple[npt.NDArray[np.intp], Numbers]]) -> Number
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _canonical(label: str) -> int | float | None:
-    """The number that is written exactly so: "7" and "7.0" are 7, but "07" is only text."""
-    try:
-        number = float(label)
-        if label == str(int(number)):
-            return int(number)
-    except (ValueError, OverflowError):
-        return None
-    if label != repr(number) or not math.isfinite(number):
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number

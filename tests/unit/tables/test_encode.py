@@ -294,7 +294,10 @@ def test_acs_2018_drafts_and_2019_encodes(data_folder: Path) -> None:
     assert schema["PUMA"].size == 21 and schema["MSP"].missing and schema["PINCP"].kind == "real"
     decoder = Decoder.fit(schema, folder / "national2018.csv", rng=np.random.default_rng(0))
     again = encode_table(decoder.decode(private, np.random.default_rng(1)), schema)
-    assert all((a == b).all() for a, b in zip(private.columns, again.columns, strict=True))
+    for column, before, after in zip(schema.columns, private.columns, again.columns, strict=True):
+        if column.dtype != "string" and column.missing and column.other:  # of numbers, both are null
+            before = np.where(before == column.other_code, column.missing_code, before)  # noqa: PLW2901
+        assert (before == after).all()
     frame = pd.read_csv(folder / "national2018.csv")  # typed by pandas: the same codes
     typed = encode_table(frame, schema)
     assert all((a == b).all() for a, b in zip(public.columns, typed.columns, strict=True))
