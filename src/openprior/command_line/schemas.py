@@ -1,5 +1,7 @@
 """`openprior schema`: what the columns are."""
 
+import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +9,8 @@ import typer
 
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import print_json
+from openprior.command_line.terminal import one_line, print_json
+from openprior.errors import OpenPriorWarning
 
 __all__ = ["schema_app"]
 
@@ -37,21 +40,33 @@ def schema_draft(
         list[str] | None,
         typer.Option(help="A column to take in though it looks like an identifier; repeatable."),
     ] = None,
+    other: Annotated[
+        bool,
+        typer.Option(
+            "--other/--no-other", help="Whether values that are not listed become 'other', or are refused."
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
     from openprior.schema.base import Schema
 
     check_new(out)
-    drafted = Schema.draft(
-        public,
-        bins=bins,
-        person_id=person_id,
-        max_rows_per_person=max_rows,
-        exclude=exclude or (),
-        include=include or (),
-    )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", OpenPriorWarning)
+        drafted = Schema.draft(
+            public,
+            bins=bins,
+            person_id=person_id,
+            max_rows_per_person=max_rows,
+            exclude=exclude or (),
+            include=include or (),
+            other=other,
+        )
     drafted.save(out)
+    for warning in heard:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    _print_notes(drafted.notes, {str(warning.message) for warning in heard})
     sizes = drafted.domain.sizes()
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
@@ -59,3 +74,13 @@ def schema_draft(
     typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
+
+
+def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:
+    """Notes that were not warned of, on stderr; those that say the same of several columns in one line."""
+    columns: dict[str, list[str]] = {}
+    for name, note in notes.items():
+        if note not in warned:
+            columns.setdefault(note.removeprefix(f"'{name}'"), []).append(f"'{name}'")
+    for note, names in columns.items():
+        typer.echo(f"note: {one_line(', '.join(names) + note)}", err=True)

@@ -18,11 +18,12 @@ _PLAIN = r"^[+-]?\d[\d.,' ]*$"
 _CLOCK = r"( \d{1,2}:\d{2}(:\d{2})?)?"
 _DATES = {
     "iso": r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?$",
-    ".": rf"^(?P<a>\d{{1,2}})\.(?P<b>\d{{1,2}})\.(?P<y>\d{{4}}|\d{{2}}){_CLOCK}$",
-    "/": rf"^(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<y>\d{{4}}|\d{{2}}){_CLOCK}$",
-    "-": rf"^(?P<a>\d{{1,2}})-(?P<b>\d{{1,2}})-(?P<y>\d{{4}}|\d{{2}}){_CLOCK}$",
+    ".": rf"^\d{{1,2}}\.\d{{1,2}}\.(\d{{4}}|\d{{2}}){_CLOCK}$",
+    "/": rf"^\d{{1,2}}/\d{{1,2}}/(\d{{4}}|\d{{2}}){_CLOCK}$",
+    "-": rf"^\d{{1,2}}-\d{{1,2}}-(\d{{4}}|\d{{2}}){_CLOCK}$",
     "year first": rf"^\d{{4}}/\d{{1,2}}/\d{{1,2}}{_CLOCK}$",
 }
+_PARTS = r"^(?P<a>\d+)[./-](?P<b>\d+)[./-](?P<y>\d+)"
 _MONTHS, _DAYS = 12, 31
 
 
@@ -106,7 +107,7 @@ def _options(**given: str) -> str:
     """Options as they are typed in a shell, and in Python."""
     shell = " ".join(f"--{name} {value if value in '.,' else repr(value)}" for name, value in given.items())
     python = ", ".join(f'{name}="{value}"' for name, value in given.items())
-    return f"{shell}, in Python {python}"
+    return f"{shell} (in Python {python})"
 
 
 # Dates.
@@ -114,7 +115,7 @@ def _options(**given: str) -> str:
 
 def _as_dates(name: str, words: pa.Array) -> Remark | None:
     fits = {kind: pattern for kind, pattern in _DATES.items() if _any(words, pattern)}
-    if not fits or not all_match(words, "|".join(_bare(pattern) for pattern in fits.values())):
+    if not fits or not all_match(words, "|".join(fits.values())):
         return None
     notes = Notes(name)
     clocks = _any(words, ":"), not all_match(words, ":")
@@ -123,11 +124,11 @@ def _as_dates(name: str, words: pa.Array) -> Remark | None:
         if len(fits) == 1:
             examples = [_example(words, "^[^:]*$"), _example(words, ":")]
         return notes.mixed_dates(examples)
-    ((kind, pattern),) = fits.items()
+    (kind,) = fits
     if kind == "iso":
         return None  # a day that there is not, such as 2018-02-31
     clock = " %H:%M:%S" if _any(words, r":\d{2}:") else " %H:%M" if clocks[0] else ""
-    formats = ["%Y/%m/%d"] if kind == "year first" else _day_and_month(words, pattern, kind)
+    formats = ["%Y/%m/%d"] if kind == "year first" else _day_and_month(words, kind)
     if not formats:
         return None
     spelled = [f"{each}{clock}" for each in formats]
@@ -135,20 +136,13 @@ def _as_dates(name: str, words: pa.Array) -> Remark | None:
     python = " or ".join(f'"{each}"' for each in spelled)
     which = ", whichever it is" if len(spelled) > 1 else ""
     return notes.other_dates(
-        pc.min(words).as_py(), f"--date-format {shell}, in Python date_format={python}{which}"
+        pc.min(words).as_py(), f"--date-format {shell}{which} (in Python date_format={python})"
     )
 
 
-def _bare(pattern: str) -> str:
-    """The pattern without names, which may occur only once in an alternative."""
-    for group in "aby":
-        pattern = pattern.replace(f"?P<{group}>", "")
-    return pattern
-
-
-def _day_and_month(words: pa.Array, pattern: str, sign: str) -> list[str]:
+def _day_and_month(words: pa.Array, sign: str) -> list[str]:
     """The formats that all dates fit: day first, or month first, or either; none if there is no such day."""
-    parts = pc.extract_regex(words, pattern)
+    parts = pc.extract_regex(words, _PARTS)
     first, second = (pc.max(pc.cast(pc.struct_field(parts, name), pa.int32())).as_py() for name in "ab")
     lengths = pc.unique(pc.utf8_length(pc.struct_field(parts, "y"))).to_pylist()
     if len(lengths) > 1:

@@ -114,7 +114,7 @@ class Notes:
         """20211231."""
         return self._loss(
             f"has numbers that look like dates (such as {example}), kept as numbers; if they are dates, draft with "
-            '--date-format %Y%m%d, in Python date_format="%Y%m%d"'
+            '--date-format %Y%m%d (in Python date_format="%Y%m%d")'
         )
 
     def three_digits(self, example: str) -> Remark:
