@@ -234,15 +234,20 @@ READINGS = (
 
 def _ways(rng: np.random.Generator) -> dict[str, Any]:
     other, missing = (bool(flag) for flag in rng.integers(2, size=2))
-    outside = ["error", "other", "clip"] if other else ["error", "clip"]
+    outside = ["error", "other", "clip", "open"] if other else ["error", "clip", "open"]
     return {"missing": missing, "other": other, "out_of_domain": str(rng.choice(outside))}
 
 
 def _no_clip(ways: dict[str, Any]) -> dict[str, Any]:
-    outside = (
-        ways["out_of_domain"] if ways["out_of_domain"] != "clip" else "other" if ways["other"] else "error"
-    )
-    return {**ways, "out_of_domain": outside}
+    """For values without an order."""
+    if ways["out_of_domain"] not in ("clip", "open"):
+        return ways
+    return {**ways, "out_of_domain": "other" if ways["other"] else "error"}
+
+
+def _no_open(ways: dict[str, Any]) -> dict[str, Any]:
+    """For a list of numbers."""
+    return {**ways, "out_of_domain": "clip"} if ways["out_of_domain"] == "open" else ways
 
 
 _D, _T = datetime.date, datetime.datetime
@@ -254,8 +259,8 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
         name="x", dtype="int64", values=(7, 0, 1, 2**53 + 1, 2**63 - 1, -(2**63)), **_no_clip(w)
     ),
     lambda w: Categorical(name="x", dtype="double", values=(0.1, 7, 2.5, -1.0), **_no_clip(w)),
-    lambda w: Ordered(name="x", dtype="int64", values=(0, 1, 7, 100, 2**53, 2**53 + 1), **w),
-    lambda w: Ordered(name="x", dtype="double", values=(0.1, 0.5, 7.0, 1000.0), **w),
+    lambda w: Ordered(name="x", dtype="int64", values=(0, 1, 7, 100, 2**53, 2**53 + 1), **_no_open(w)),
+    lambda w: Ordered(name="x", dtype="double", values=(0.1, 0.5, 7.0, 1000.0), **_no_open(w)),
     lambda w: Ordered(name="x", values=("b", "a", "7"), **_no_clip(w)),
     lambda w: Boolean(name="x", **_no_clip(w)),
     lambda w: Boolean(name="x", dtype="string", values=("no", "Yes"), **_no_clip(w)),
@@ -263,11 +268,22 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
     lambda w: Integer(name="x", low=0, high=7, **w),
     lambda w: Integer(name="x", low=-3, high=99, **w),
     lambda w: Integer(
+        name="x", low=0, high=99, missing_values=("7", "-1", "99.0", "007", str(2**53 + 1)), **w
+    ),
+    lambda w: Real(name="x", bins=(0.05, 0.25, 7.0, 100.0), missing_values=("0.1", "7", "NA"), **w),
+    lambda w: Categorical(name="x", values=("a", "7.0"), missing_values=("7", "1000"), **_no_clip(w)),
+    lambda w: Boolean(name="x", missing_values=("1", ""), **_no_clip(w)),
+    lambda w: Datetime(
+        name="x", bins=(_T(1, 1, 1), _T(1970, 1, 1), _T(9999, 1, 1)), missing_values=("0", "1"), **w
+    ),
+    lambda w: Integer(
         name="x", low=-(2**63), high=2**63 - 1, bins=(-(2**63), 0, 7, 2**53 + 1, 2**63 - 1), **w
     ),
     lambda w: Integer(name="x", low=1, high=90, bins=(0, 7, 18, 99), **w),
+    lambda w: Integer(name="x", low=1, high=90, bins=(0, 7, 18, 99), step=5, **w),
     lambda w: Real(name="x", low=0.1, high=99.5, bins=(0.05, 0.25, 0.5, 7.0, 100.0), **w),
     lambda w: Real(name="x", bins=(-1e300, -0.5, 0.25, 2.0**53, 1e300), **w),
+    lambda w: Real(name="x", low=0.2, high=99.5, bins=(0.05, 0.25, 0.5, 7.0, 100.0), step=0.05, **w),
     lambda w: Datetime(
         name="x", dtype="date32[day]", bins=(_D(1900, 1, 1), _D(2018, 6, 30), _D(2019, 1, 1)), **w
     ),
@@ -279,6 +295,9 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
         dtype="timestamp[s, tz=UTC]",
         bins=tuple(_T(year, 6, 30, 7, tzinfo=_UTC) for year in (1899, 1970, 2018, 2030)),
         **w,
+    ),
+    lambda w: Datetime(
+        name="x", bins=(_T(1970, 1, 1, 7), _T(2018, 6, 30, 12), _T(2030, 1, 1)), step="day", **w
     ),
     lambda w: Datetime(
         name="x",

@@ -156,6 +156,8 @@ def code_of(column: Column, value: Read, reading: Reading = PLAIN) -> int | str:
         value = whole(value[1])
     if value[0] != "number":
         return _unparsed(column)
+    if _means_missing(column, *value[1:]):
+        return _null(column)
     return _binned(column, *value[1:]) if isinstance(column, Binned) else _key(column, *value[1:])
 
 
@@ -163,6 +165,21 @@ def _null(column: Column) -> int | str:
     if column.missing_code is not None:
         return column.missing_code
     return REFUSED_NULL if column.other_code is None else column.other_code
+
+
+def _means_missing(column: Column, number: int | float, precision: Any) -> bool:
+    """Whether missing_values has the number: 999 by "999" or "999.0", but not by "0999"."""
+    listed = []
+    for token in column.missing_values:
+        try:
+            listed.append(int(token) if token == str(int(float(token))) else float(token))
+        except (ValueError, OverflowError):
+            continue
+        if token not in (str(listed[-1]), repr(float(token))):
+            listed.pop()
+    if all(isinstance(each, int) or each.is_integer() for each in listed):
+        return number in [int(each) for each in listed]
+    return float(number) in [float(np.float64(precision(each))) for each in listed]
 
 
 def _outside(column: Column) -> int | str:
@@ -174,7 +191,11 @@ def _outside(column: Column) -> int | str:
 def _unparsed(column: Column) -> int | str:
     if column.other_code is not None and column.out_of_domain != "error":
         return column.other_code
-    if column.out_of_domain == "clip" and column.other_code is None and column.missing_code is not None:
+    if (
+        column.out_of_domain in ("clip", "open")
+        and column.other_code is None
+        and column.missing_code is not None
+    ):
         return column.missing_code
     return REFUSED_TEXT
 
@@ -187,7 +208,7 @@ def _datetime(column: Datetime, value: Read, reading: Reading) -> int | str:
         ticks = value[1] if value[0] == ("time" if column.is_time else "moment") else None
     if ticks is None:
         return _unparsed(column)
-    return _binned(column, ticks - ticks % column.step, np.float64)
+    return _binned(column, ticks - ticks % column.grain, np.float64)
 
 
 def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
@@ -197,7 +218,7 @@ def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
         number = float(number)
         with np.errstate(over="ignore"):
             low, high, *edges = (float(np.float64(precision(e))) for e in (low, high, *edges))
-    if column.out_of_domain != "clip" and not low <= number <= high:
+    if column.out_of_domain not in ("clip", "open") and not low <= number <= high:
         return _outside(column)
     number = min(max(number, low), high)
     if isinstance(column, Integer) and not column.bins:
@@ -254,7 +275,7 @@ def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
         listed = [s for s in (truth, truth.capitalize(), truth.upper()) if s in labels]
         return labels.index(listed[0]) if listed else _key(column, int(value[1]), np.float64)
     if value[0] == "number":
-        return _key(column, *value[1:])
+        return _null(column) if _means_missing(column, *value[1:]) else _key(column, *value[1:])
     if value[0] == "none":
         return _outside(column)
     word = value[1] if value[0] == "text" else value[2]
@@ -263,5 +284,9 @@ def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
         if word.lower() in lower:
             return lower.index(word.lower())
         number = number_in(word, reading)
-        return _outside(column) if number is None else _key(column, number, np.float64)
+        if number is None:
+            return _outside(column)
+        return (
+            _null(column) if _means_missing(column, number, np.float64) else _key(column, number, np.float64)
+        )
     return labels.index(word) if word in labels else _outside(column)

@@ -193,14 +193,14 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, chosen, public_table, public_source, work, progress)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
         result = Release(
             synthetic=synthetic,
             model=model,
-            certificate=certify(session),
+            certificate=certify(session, values_inside=inside),
             schema=schema,
             workload=work,
             measurements=Measurements(schema.full_domain, session.account.measurements),
@@ -295,10 +295,11 @@ def _make(
     public_source: Any,
     work: Workload,
     progress: Progress | None,
-) -> tuple[Model, Table, "pa.Table"]:
-    """The model, and its rows as codes and as values."""
+) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
+    """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
     model = mechanism.run(session.curator, public, work, fit, progress or quiet)
     codes = model.sample(max(1, round(model.total)), draw)
-    return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
+    decoder = Decoder.fit(session.schema, public_source, rng=draw)
+    return model, codes, decoder.decode(codes, draw), decoder.values_inside

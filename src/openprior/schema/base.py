@@ -241,6 +241,7 @@ class Schema:
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
         include: Sequence[str] = (),
+        other: bool = True,
         reading: Reading | None = None,
         encoding: str | None = None,
         decimal: str | None = None,
@@ -251,9 +252,10 @@ class Schema:
     ) -> "Schema":
         """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column.
 
-        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it; each
-        such column is warned of. How text is written (`encoding`, `decimal` and so on; see `Reading`, which may be
-        given as a whole) is kept in the schema, so that the private files are read alike.
+        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it. Values
+        that are not listed become `other`, or are refused with `other=False`. `notes` says what a person should look
+        at, and of what would be lost there is a warning. How text is written (`encoding`, `decimal` and so on; see
+        `Reading`, which may be given as a whole) is kept in the schema, so that the private files are read alike.
         """
         from openprior.schema.draft import draft_columns
 
@@ -266,7 +268,7 @@ class Schema:
             date_format=date_format,
             null_values=null_values,
         )
-        columns, notes = draft_columns(
+        draft = draft_columns(
             public,
             reading,
             bins=bins,
@@ -274,10 +276,11 @@ class Schema:
             person_id=person_id,
             exclude=exclude,
             include=include,
+            other=other,
         )
-        for note in notes.values():
-            warnings.warn(note, OpenPriorWarning, stacklevel=2)
-        return cls(columns, person_id, max_rows_per_person, reading=reading, notes=notes)
+        for name in draft.losses:
+            warnings.warn(draft.notes[name], OpenPriorWarning, stacklevel=2)
+        return cls(draft.columns, person_id, max_rows_per_person, reading=reading, notes=draft.notes)
 
     def check(self, table: Any, **options: Any) -> "SchemaCheck":
         """What this schema does to a table: how much of each column is clipped, becomes other or missing.

@@ -22,7 +22,8 @@ identity.py     whose row it is, however the id is stored
 limit.py        at most Δ rows per person, the same ones in every order
 encode.py       from a source to tables of codes: schema, lookup and limit together
 table.py        a table of codes
-decode.py       from codes back to labels, types and values inside bins
+decode.py       from codes back to labels and types
+inside.py       values inside bins: from which public values, or from all of the bin
 simulate.py     the embedded demo surveys
 population.py   the invented people who answer them
 """

@@ -7,6 +7,7 @@ codes, so that the caller can say what was wrong with it.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import Boolean, Column, Label, Labelled
+from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
@@ -46,10 +47,12 @@ class Coder:
                 self._outside = self._above = self._unparsed = column.other_code
         if column.missing_code is not None:
             self._null = column.missing_code
-            if column.out_of_domain == "clip" and column.other_code is None:
+            if column.is_clipped and column.other_code is None:
                 self._unparsed = column.missing_code  # what is no number is near to none
         if isinstance(column, Labelled) and not column.is_numeric:
             self._unparsed = self._outside
+        # Numbers that mean missing, whatever they are stored as; a moment is no number.
+        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else column.missing_numbers)
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)
@@ -141,8 +144,11 @@ class Coder:
         if parsed.reals is not None:
             codes = np.array(codes)
             codes[parsed.reals[0]] = self._search(parsed.reals[1])
-        if parsed.null is not None or parsed.unparsed is not None:
+        if parsed.null is not None or parsed.unparsed is not None or self._absent.size:
             codes = np.array(codes)
+            if self._absent.size:
+                _, present = _places(rounded(self._absent, parsed.precision), parsed.merged())
+                codes[~present] = self._null
             if parsed.unparsed is not None:
                 codes[parsed.unparsed] = self._unparsed
             if parsed.null is not None:
@@ -171,7 +177,7 @@ class Coder:
         column = self.column
         if values.dtype.kind in "iu":
             values = values.astype(np.int64, copy=False)
-        clip = column.out_of_domain == "clip"
+        clip = column.is_clipped
         if isinstance(column, Binned):
             low, high = column.bounds
             edges = column.edges[1:-1] if column.bins else np.zeros(0)
@@ -212,15 +218,13 @@ class Coder:
         place: dict[Label, int] = {}
         for code, value in enumerate(column.values):
             if isinstance(value, str):
-                number = _canonical(value)
+                number = canonical_number(value)
                 if number is not None:
                     # "7" goes before "7.0" as the label of the number 7.
                     place[number] = code if value == str(number) else place.get(number, code)
             else:
                 place[int(value) if isinstance(value, bool) else value] = code
-        self._keys = np.array(
-            sorted(place), np.int64 if all(isinstance(k, int) for k in place) else np.float64
-        )
+        self._keys = _sorted_numbers(place)
         self._key_codes = np.array([place[k] for k in sorted(place)], self._dtype)
         self._pair = np.array(self._truth_codes(column, labels, place), self._dtype)
 
@@ -248,6 +252,12 @@ class Coder:
         if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < 2**62:
             self._base = low - 1
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
+
+
+def _sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
+    """Integers as such, unless there are others among them."""
+    found = sorted(values)
+    return np.array(found, np.int64 if all(isinstance(value, int) for value in found) else np.float64)
 
 
 def _places(
@@ -295,8 +305,8 @@ def column_numbers(column: Column, array: Any, reading: Reading = PLAIN) -> Numb
     if not isinstance(column, Datetime):
         return numbers(array, reading)
     parsed = moments(array, reading, time_of_day=column.is_time)
-    if column.step > 1:
-        values = parsed.values - parsed.values % column.step
+    if column.grain > 1:
+        values = parsed.values - parsed.values % column.grain
         return Numbers(values, parsed.null, parsed.unparsed)
     return parsed
 
@@ -314,16 +324,3 @@ def _joined(n: int, parts: list[tuple[npt.NDArray[np.intp], Numbers]]) -> Number
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _canonical(label: str) -> int | float | None:
-    """The number that is written exactly so: "7" and "7.0" are 7, but "07" is only text."""
-    try:
-        number = float(label)
-        if label == str(int(number)):
-            return int(number)
-    except (ValueError, OverflowError):
-        return None
-    if label != repr(number) or not math.isfinite(number):
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number

@@ -296,4 +296,5 @@ def _categories(series: Any) -> pa.Array:
     if pa.types.is_union(distinct.type):
         return object_array(series.to_numpy(object).tolist())
     codes = series.cat.codes.to_numpy()
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), distinct)
+    places = pa.array(codes, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(places, distinct, ordered=bool(series.cat.ordered))
