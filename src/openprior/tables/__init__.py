@@ -2,6 +2,10 @@
 
 source.py       anything that streams Arrow batches, behind one protocol
 files.py        CSV and Parquet files, and folders of them, as sources
+formats.py      files of other programs, by how their names end
+workbook.py     sheets of Excel and OpenDocument workbooks as sources
+statistics_file.py  files of SPSS, SAS and Stata as sources
+stored_dates.py     dates as these programs store them: numbers with a format
 fingerprint.py  a few numbers that two tables share only if they have the same rows
 scramble.py     words that look random
 same.py         refuses a public table that is the private one

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from openprior.errors import SourceError
 from openprior.given import path_of
 from openprior.schema.columns import BLANKS, is_string
+from openprior.tables.formats import open_office_file
 from openprior.tables.source import BATCH_ROWS, Source, select
 
 __all__ = ["open_path", "open_split"]
@@ -34,7 +35,7 @@ _SUFFIXES = r"(\.(csv|tsv|txt|parquet|pq|data))?(\.gz)?$"
 
 
 def open_path(path: str | os.PathLike[str]) -> Source:
-    """The source at a path: a CSV or Parquet file, or a folder of one of the two."""
+    """The source at a path: a CSV or Parquet file, a folder of one of the two, or a file of another program."""
     place = path_of("a table", path, error=SourceError)
     try:
         if place.is_dir():
@@ -42,7 +43,7 @@ def open_path(path: str | os.PathLike[str]) -> Source:
         if place.exists() and not place.is_file():
             # A pipe would wait for a writer, and could be read once only.
             raise SourceError(f"{path} is a pipe or a device; save what it gives in a file, and name that")
-        return _open_file(place)
+        return open_office_file(place) or _open_file(place)
     except FileNotFoundError:
         raise SourceError(f"there is no file {path}; check the path") from None
     except OSError as error:

@@ -64,6 +64,9 @@ def same(one: Source, other: Source, columns: Sequence[str] | None = None) -> st
 def _same_thing(one: Source, other: Source) -> str | None:
     if one is other or _same_plan(one, other):
         return "is the very same table"
+    parts = {getattr(source, "part", None) for source in (one, other)}
+    if len(parts) > 1 and None not in parts:
+        return None  # two sheets of a workbook, or two tables of a database
     return _same_file(_paths(one), _paths(other))
 
 
