@@ -6,6 +6,12 @@ formats.py      files of other programs, by how their names end
 workbook.py     sheets of Excel and OpenDocument workbooks as sources
 statistics_file.py  files of SPSS, SAS and Stata as sources
 stored_dates.py     dates as these programs store them: numbers with a format
+address.py      addresses of tables in databases, which may hold a password
+query.py        queries: names in SQL, and what ties a row to a person
+database.py     tables and queries of databases as sources
+duckdb_file.py  DuckDB files
+sqlite_file.py  SQLite files
+postgres.py     PostgreSQL servers
 fingerprint.py  a few numbers that two tables share only if they have the same rows
 scramble.py     words that look random
 same.py         refuses a public table that is the private one
