@@ -98,11 +98,13 @@ def draft_columns(
         raise SchemaError(f"{source.name} has no column left to draft; leave fewer out")
     parts: dict[str, list[pa.Table]] = {name: [] for name in names}
     types: dict[str, pa.DataType] = {}
+    mixed: set[str] = set()
     for batch in source.batches(names):
         for name in names:
             array = plain(batch.column(name))
             if pa.types.is_union(array.type):
                 array = text(array)
+                mixed.add(name)
             kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
             if pa.types.is_nested(kind):
                 raise SchemaError(
@@ -122,8 +124,9 @@ def draft_columns(
         table = _merge(parts.pop(name), types[name])
         if not pc.sum(table["count"]).as_py():
             raise SourceError(f"{source.name} is empty; give a table with at least one row")
-        # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
-        dtype = None if source.is_text else str(types[name])
+        # What a CSV has as text, and values of several types, are decoded to what they mean; a column that is stored as
+        # text stays text.
+        dtype = None if source.is_text or name in mixed else str(types[name])
         column = _draft(name, table, types[name], dtype, options)
         remark = remark_on(_observed(column, table, source), max_values)
         if remark is not None and (not remark.leaves_out or name not in include):

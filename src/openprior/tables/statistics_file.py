@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from openprior.errors import SourceError
-from openprior.schema.columns import BLANKS
+from openprior.errors import OpenPriorWarning, SourceError
+from openprior.schema.columns import BLANKS, MISSING_TOKENS
 from openprior.tables.formats import library
 from openprior.tables.source import BATCH_ROWS, Source, select
 from openprior.tables.stored_dates import clock_of
@@ -59,6 +59,14 @@ class StatisticsFile:
         self._labels = {
             column: distinct_labels(labels) for column, labels in about.variable_value_labels.items()
         }
+        for column, words in self._labels.items():
+            if missing := sorted(set(words.values()) & set(MISSING_TOKENS)):
+                warnings.warn(
+                    f"column '{column}' of {path.name} has the label '{missing[0]}', which a schema takes for missing "
+                    "unless the column's missing_values say otherwise",
+                    OpenPriorWarning,
+                    stacklevel=2,
+                )
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
