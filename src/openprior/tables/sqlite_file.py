@@ -38,7 +38,8 @@ class SqliteFile:
 
     def connect(self) -> sqlite3.Connection:
         """A connection that cannot write."""
-        connection = sqlite3.connect(self._address, uri=True)
+        # Counting threads take turns on one pass.
+        connection = sqlite3.connect(self._address, uri=True, check_same_thread=False)
         connection.text_factory = _text
         return connection
 
