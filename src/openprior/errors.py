@@ -43,7 +43,9 @@ __all__ = [
 
 _LONGEST = 400
 # user:password@ of an address, also one that was cut off, up to the last @ that follows; a port is no password.
-_PASSWORD = re.compile(r"""(:/{1,2}[^\s:@/]*):(?!\d{1,5}(?:[/\s'";,)#?]|$))(?:.*@)?\S*""", re.DOTALL)
+_PASSWORD = re.compile(
+    r"""((?:\bpostgres(?:ql)?:|:/)/{0,2}[^\s:@/]*):(?!\d{1,5}(?:[/\s'";,)#?]|$))(?:.*@)?\S*""", re.DOTALL
+)
 _OPTION = re.compile(r"""((?:password|passwd|pwd|token)=)[^\s&#;'"]*""", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""The files that offices have, each written by its format's own library: read, drafted, released, and the release opened.
+"""The files that offices have, each written by its own library: read, drafted, released, and the release opened.
 
 And neighbours: a cell of one row changes, and the codes of all other rows stay.
 """
@@ -62,7 +62,7 @@ def test_a_survey_of_every_format_is_read_drafted_and_released(form: str, tmp_pa
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_one_changed_cell_moves_one_row(form: str, tmp_path: Path) -> None:
-    rows = survey(60)
+    rows = survey(40)
     schema = op.Schema.draft(_written(form, rows, tmp_path / "drafted"))
     rows[7] = [1, 44, dt.date(1995, 5, 5), 2500.0, "yes"]
     before = encode_table(_written(form, rows, tmp_path / "before"), schema)

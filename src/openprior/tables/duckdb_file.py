@@ -18,11 +18,12 @@ _TABLES = (
 _PROBLEMS = (
     ("not a valid DuckDB", "the file is no DuckDB database, or one of another version; check its name"),
     ("lock", "another program has it open for writing; close it there"),
+    ("not found in FROM", "there is no such column in it; check the spelling"),
     ("different configuration", "it is open in this program for writing; close that, or give its relation"),
 )
 _KINDS = {
     "CatalogException": "there is no such table or function in it; check the spelling",
-    "BinderException": "there is no such column in it; check the spelling",
+    "BinderException": "it is not one query in DuckDB's SQL; try it there",
     "ParserException": "it is not one query in DuckDB's SQL; try it there",
 }
 

@@ -32,7 +32,6 @@ _STATES = {
     "42501": "this user may not read it; ask for the right to",
     "42601": "it is not one query in PostgreSQL's SQL; try it there",
     "0A000": "it is no plain query; one that changes the database is refused",
-    "25006": "it would change the database; a query must only read",
 }
 _REFUSALS = (
     (r"database .* does not exist", "the server has no such database; check the name"),
@@ -85,6 +84,8 @@ class Postgres:
         if "Failed to connect" in str(error):
             refused = next((told for words, told in _REFUSALS if re.search(words, str(error))), None)
             return refused or "no server answers at that address; check host, port and whether it runs"
+        if "read-only transaction" in str(error):
+            return "it would change the database; a query must only read"
         return _STATES.get(str(getattr(error, "sqlstate", None)), "")
 
 

@@ -20,8 +20,8 @@ _SECOND = 1_000_000
 _SPSS_START, _START = -141_428 * DAY, -3_653 * DAY
 """14 October 1582 and 1 January 1960, in microseconds from 1970."""
 _FAR = 2.0**62
-_FIRST_YEARS = np.datetime64("1960", "Y")
-_FURTHEST = 1e6  # years from 1960, in whatever unit: further than any moment that is kept
+_FIRST_MONTH = np.datetime64("1960-01", "M")
+_MOST_MONTHS = 1e7  # or quarters: further from 1960 than any moment that is kept
 
 _NAME = re.compile(r"([A-Z]|[A-Z][A-Z0-9]*[A-Z])\d*(\.\d*)?")
 _SPSS_DATES = {"DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"}
@@ -59,10 +59,11 @@ class Clock:
         null = np.isnan(values)
         values = np.where(null, 0.0, values)
         if self.kind == "months":
-            months = np.clip(np.floor(values) * self.unit, -12 * _FURTHEST, 12 * _FURTHEST).astype(np.int64)
-            first = (_FIRST_YEARS.astype("datetime64[M]") + months).astype("datetime64[D]")
+            months = np.floor(np.clip(values, -_MOST_MONTHS, _MOST_MONTHS)).astype(np.int64) * self.unit
+            first = (_FIRST_MONTH + months).astype("datetime64[D]")
             return pa.array(first.astype(np.int64).astype(np.int32), mask=null).view(pa.date32())
-        ticks = np.clip(np.round(values * self.unit) + self.start, -_FAR, _FAR).astype(np.int64)
+        far = _FAR / self.unit
+        ticks = np.round(np.clip(values, -far, far) * self.unit).astype(np.int64) + self.start
         if self.kind == "date":
             return pa.array((ticks // DAY).astype(np.int32), mask=null).view(pa.date32())
         if self.kind == "moment":
