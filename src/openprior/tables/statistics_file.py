@@ -32,6 +32,8 @@ _READERS = {
     ".dta": ("read_dta", "stata"),
 }
 _EXACT = 2.0**53
+_POR_BLOCK = 8
+"""Blocks of .por files are so many times longer: to skip a row of one, which is text, takes as long as to read it."""
 
 
 class StatisticsFile:
@@ -70,14 +72,14 @@ class StatisticsFile:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
-        start = 0
+        start, block = 0, BATCH_ROWS * (_POR_BLOCK if self._reader == "read_por" else 1)
         while chosen:
-            values, _ = self._call(usecols=chosen, row_offset=start, row_limit=BATCH_ROWS)
+            values, _ = self._call(usecols=chosen, row_offset=start, row_limit=block)
             rows = len(values[chosen[0]])
             if rows:
                 arrays = [self._array(column, values[column]) for column in chosen]
                 yield pa.RecordBatch.from_arrays(arrays, names=chosen)
-            if rows < BATCH_ROWS:
+            if rows < block:
                 return
             start += rows
 

@@ -8,7 +8,7 @@ A sheet has at most a million rows and its file can only be read as a whole, so 
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ class Workbook:
         self._path, self.paths, self.name = path, (path,), path.stem
         self.part = self._chosen(sheet)
         self._kept: list[pa.RecordBatch] | None = None
-        self.columns = self._names(next(self._rows(1), []))
+        sheet = self._sheet()
+        self.columns = self._names(next(self._rows(sheet, 1), []))
+        self._refuse_merged(sheet.merged_cell_ranges or ())
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
@@ -91,20 +93,32 @@ class Workbook:
             )
         return visible[0]
 
-    def _rows(self, most: int | None = None) -> Iterator[list[Any]]:
+    def _sheet(self) -> Any:
+        return self._told(lambda: self._open().get_sheet_by_name(self.part))
+
+    def _rows(self, sheet: Any, most: int | None = None) -> Iterator[list[Any]]:
         """The rows of cells from the first row of the sheet on, at most so many."""
-        problem = ""
+        # From the first cell of the sheet: which cells are empty must not move the others.
+        return iter(self._told(lambda: sheet.to_python(skip_empty_area=False, nrows=most)))
+
+    def _told(self, work: Callable[[], Any]) -> Any:
+        """What the library gives, or our own words."""
         try:
-            sheet = self._open().get_sheet_by_name(self.part)
-            # From the first cell of the sheet: which cells are empty must not move the others.
-            rows: list[list[Any]] = sheet.to_python(skip_empty_area=False, nrows=most)
+            return work()
         except SourceError:
             raise
         except Exception:  # noqa: BLE001  (as above)
             problem = f"sheet '{self.part}' of {self._path} cannot be read; open and save it again"
-        if problem:
-            raise SourceError(problem)
-        return iter(rows)
+        raise SourceError(problem)
+
+    def _refuse_merged(self, merged: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
+        """Refuse cells that several rows share: they would be missing in all but one. (.ods and .xlsb do not tell.)"""
+        for (_, left), (bottom, _) in merged:
+            if bottom > 0 and left < len(self.columns):
+                raise SourceError(
+                    f"sheet '{self.part}' of {self._path} has merged cells below its first row, and all but one place "
+                    "of each are empty; split them, and fill in every row"
+                )
 
     def _names(self, header: list[Any]) -> tuple[str, ...]:
         """The names of the columns, from the first row alone. They are told by position: without a header they are
@@ -130,7 +144,7 @@ class Workbook:
         return tuple(names)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        rows = self._rows()
+        rows = self._rows(self._sheet())
         next(rows)
         width = len(self.columns)
         kept: list[list[Any]] = []

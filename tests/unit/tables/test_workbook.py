@@ -114,6 +114,16 @@ def test_a_merged_header_is_refused(tmp_path: Path) -> None:
         open_source(path)
 
 
+@pytest.mark.parametrize("merged", ["A2:A3", "A3:B3", "B1:B2"])
+def test_cells_that_rows_share_are_refused(merged: str, tmp_path: Path) -> None:
+    path = _book(tmp_path / "book.xlsx", one=[["who", "what"], [1, 2], [3, 4], [5, 6]])
+    book = openpyxl.load_workbook(path)
+    book["one"].merge_cells(merged)
+    book.save(path)
+    with pytest.raises(SourceError, match="merged cells below its first row"):
+        open_source(path)
+
+
 def test_what_is_no_workbook(tmp_path: Path) -> None:
     other = tmp_path / "zip.xlsx"
     with zipfile.ZipFile(other, "w") as file:
