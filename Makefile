@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench slow results docs golden browser lock clean
+.PHONY: help setup demo test check format bench slow results docs golden browser postgres lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,10 @@ golden: $(STAMP) ## pin the outcomes of seeded runs anew, where a change means t
 browser: ## install Chromium for the tests of the report, where Debian packages can be installed
 	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } \
 	  || echo "no Chromium: the tests of the report in a browser will be skipped"
+
+postgres: ## install a PostgreSQL server for its tests, where Debian packages can be installed
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql >/dev/null; } \
+	  || echo "no PostgreSQL: the tests of tables on a server will be skipped"
 
 lock: ## write constraints.txt anew from the newest versions that fit
 	$(PYTHON) -m venv .venv-lock

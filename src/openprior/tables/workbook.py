@@ -36,9 +36,9 @@ class Workbook:
         self._path, self.paths, self.name = path, (path,), path.stem
         self.part = self._chosen(sheet)
         self._kept: list[pa.RecordBatch] | None = None
-        sheet = self._sheet()
-        self.columns = self._names(next(self._rows(sheet, 1), []))
-        self._refuse_merged(sheet.merged_cell_ranges or ())
+        cells = self._sheet()
+        self.columns = self._names(next(self._rows(cells, 1), []))
+        self._refuse_merged(cells.merged_cell_ranges or ())
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
