@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 from openprior.errors import OptionError
+from openprior.tables.address import is_database
 
 __all__ = ["grid", "mechanism", "table", "workload"]
 
@@ -33,6 +34,8 @@ def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
     if engine not in ("local", "spark"):
         raise OptionError(f"engine '{engine}' is unknown; use local or spark")
     if engine == "spark":
+        if is_database(path):
+            raise OptionError("Spark reads files here, and no databases; leave out --engine spark")
         from openprior.spark.reading import read_path
 
         return read_path(path, master, reading)

@@ -48,21 +48,23 @@ def evaluate(
     """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
     import openprior as op
     from openprior.evaluation.metrics import check_place, write_report, write_text
+    from openprior.tables.source import open_source
 
     # Beside the release folder, not in it: what is published must not carry private figures.
     place = report or _beside(release, ".evaluation") / "report.html"
     check_place(place)
     opened = op.open_release(release)
+    rows = open_source(private)  # once for all, because a workbook is read as a whole
     errors = op.evaluate(
-        opened, private, workload=None if workload is None else arguments.workload(workload), of=of
+        opened, rows, workload=None if workload is None else arguments.workload(workload), of=of
     )
-    quality = None if quick and target is None else op.evaluate_quality(opened, private, target=target)
-    write_report(opened, errors, private, place, quality=quality)
+    quality = None if quick and target is None else op.evaluate_quality(opened, rows, target=target)
+    write_report(opened, errors, rows, place, quality=quality)
     facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     written = {"report": str(place)}
     detail: dict[str, Any] = {}
     if groups is not None:
-        each = op.evaluate_groups(opened, private, [g.strip() for g in groups.split(",")])
+        each = op.evaluate_groups(opened, rows, [g.strip() for g in groups.split(",")])
         picture = place.with_name("groups.svg")
         write_text(picture, each.picture())
         facts["group_error"] = each.error

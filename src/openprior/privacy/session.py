@@ -98,6 +98,7 @@ def open_session(
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
     source = open_source(private, schema)
+    caution(mixing := getattr(source, "caution", None))
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
@@ -137,8 +138,9 @@ def open_session(
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
         counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
-        if (words := large_epsilon(epsilon)) is not None:
-            curator.remark(as_remark(words))
+        for words in (large_epsilon(epsilon), mixing):
+            if words is not None:
+                curator.remark(as_remark(words))
         account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
 
