@@ -12,7 +12,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import OpenPriorError, OpenPriorWarning, SourceError, without_passwords
-from openprior.tables import formats
+from openprior.tables import office
 from openprior.tables.address import address_of, is_address
 from openprior.tables.postgres import _array
 from openprior.tables.query import caution_about
@@ -178,7 +178,7 @@ def test_without_the_driver_the_message_says_what_to_install(
     def refuse(name: str) -> object:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(formats.importlib, "import_module", refuse)
+    monkeypatch.setattr(office.importlib, "import_module", refuse)
     for address, package in (
         (f"duckdb:{survey / 'survey.duckdb'}#people", "duckdb"),
         ("postgresql://host/db#people", "adbc-driver-postgresql"),

@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from openprior.errors import OpenPriorWarning, SourceError
-from openprior.tables import formats
+from openprior.tables import office
 from openprior.tables.source import open_source
 
 
@@ -148,7 +148,7 @@ def test_without_the_library_the_message_says_what_to_install(
     def refuse(name: str) -> Any:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(formats.importlib, "import_module", refuse)
+    monkeypatch.setattr(office.importlib, "import_module", refuse)
     with pytest.raises(
         SourceError, match=r"^reading \.xlsx files needs python-calamine; install openprior\[files\]$"
     ):
