@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
+from openprior.command_line import options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json
 
@@ -53,9 +53,7 @@ def evaluate(
     place = report or _beside(release, ".evaluation") / "report.html"
     check_place(place)
     opened = op.open_release(release)
-    errors = op.evaluate(
-        opened, private, workload=None if workload is None else arguments.workload(workload), of=of
-    )
+    errors = op.evaluate(opened, private, workload=workload, of=of)
     quality = None if quick and target is None else op.evaluate_quality(opened, private, target=target)
     write_report(opened, errors, private, place, quality=quality)
     facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
@@ -115,7 +113,7 @@ def estimate(
         private,
         epsilon=epsilon,
         delta=delta,
-        workload=None if workload is None else arguments.workload(workload),
+        workload=workload,
         of=of,
         ledger=options.chosen_ledger(ledger, ledger_timeout),
         dataset=dataset,

@@ -76,7 +76,7 @@ def release(
         made = op.release(
             public=public,
             schema=None if schema is None else Schema.load(schema),
-            workload=arguments.workload(workload),
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             mechanism=arguments.mechanism(mechanism, option or []),

@@ -20,6 +20,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
+from openprior.questions.workload import WorkloadLike
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import seal
 from openprior.releases.release import Release, open_release
@@ -98,7 +99,7 @@ def estimate_error(
     *,
     epsilon: float,
     delta: float = 0.0,
-    workload: Any = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
 from openprior.given import choice, path_of
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
@@ -67,9 +67,9 @@ def evaluate(
     release: Any,
     private: Any,
     *,
-    workload: WorkloadPlan | Workload | None = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
 ) -> Evaluation:
     """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
 
@@ -83,7 +83,7 @@ def evaluate(
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     if schema is None:
         schema = opened.schema if opened else Schema.draft(release)
-    need_schema(schema)
+    schema = need_schema(schema)
     work = wanted_workload(workload, schema, opened)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
@@ -117,7 +117,7 @@ def released_shares(
     return {m: v / v.sum() for m, v in answers.items()}
 
 
-def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
+def tables_of(release: Any, private: Any, schema: Schema | str | Path | None) -> tuple[Table, Table, Schema]:
     """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
     release = _opened(release)
     if schema is None and not isinstance(release, Release):

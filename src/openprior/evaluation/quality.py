@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ def evaluate_quality(
     private: Any,
     *,
     target: str | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     seed: int = 0,
 ) -> Quality:
     """Many measures of released rows against the private table. NOT PRIVATE: do not publish it.

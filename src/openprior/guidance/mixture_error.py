@@ -17,7 +17,7 @@ from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
-from openprior.questions.workload import Workload, all_marginals, workload_on
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.certificate import certify
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
@@ -44,8 +44,8 @@ def best_mixture_error(
     private: Any,
     public: Any,
     *,
-    schema: Schema | None = None,
-    workload: Any = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise: str = "gaussian",

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -32,7 +33,7 @@ from openprior.guidance.shares import LEVEL, Noise, PlannedBudget, largest_cell
 from openprior.methods.base import Sizes
 from openprior.privacy.calibrate import plain_number
 from openprior.privacy.unit import Unit
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Marginal, WorkloadLike, all_marginals, workload_on
 from openprior.schema.base import Schema, need_schema
 from openprior.schema.layout import Layout
 
@@ -138,10 +139,10 @@ class Plan:
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | str | Path,
     *,
     n: int,
-    workload: "WorkloadPlan | Workload | None" = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
     relation: str = "replace-one",
@@ -153,7 +154,7 @@ def plan(
     relation       "replace-one" (n is public) or "add-remove" (n is your guess)
     public_rows    how many rows the public table has; for the bounds and the time that methods with a prior take
     """
-    need_schema(schema)
+    schema = need_schema(schema)
     n = whole_number("n", n, 2)
     public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2)
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)

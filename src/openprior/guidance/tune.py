@@ -12,6 +12,7 @@ seed share split and seed, so differences are paired.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from openprior.counting.cells import Cells
@@ -23,9 +24,10 @@ from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
+from openprior.methods.spelling import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import WorkloadLike, all_marginals, workload_on
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.same import same
 from openprior.tables.source import open_source
@@ -40,11 +42,11 @@ def tune(
     public: Any,
     past: Any = None,
     *,
-    schema: Schema | None = None,
-    workload: "WorkloadPlan | Workload | None" = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
-    grid: Iterable[Mechanism] | Mapping[str, Mapping[str, Any]] | None = None,
+    grid: Iterable[MechanismLike] | Mapping[str, Mapping[str, Any]] | None = None,
     seeds: int = 3,
     rows: int | None = None,
     of: str = "synthetic",

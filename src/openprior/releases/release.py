@@ -19,6 +19,7 @@ from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, shown
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.methods.spelling import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
@@ -26,7 +27,7 @@ from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
@@ -108,11 +109,11 @@ def release(
     private: Any,
     public: Any = None,
     *,
-    schema: Schema | None = None,
-    workload: WorkloadPlan | Workload | None = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
-    mechanism: Mechanism | None = None,
+    mechanism: MechanismLike | None = None,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
     seed: int | None = None,
@@ -142,9 +143,8 @@ def release(
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
-    chosen: Mechanism = Tilt() if mechanism is None else mechanism
-    if not isinstance(chosen, Mechanism):
-        raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
+    chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
+    workload = None if workload is None else need_workload(workload)
     if progress is not None and not callable(progress):
         raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
     if delta == 0 and not chosen.is_pure:

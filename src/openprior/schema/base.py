@@ -30,10 +30,12 @@ __all__ = ["Schema", "need_schema"]
 
 
 def need_schema(value: object) -> "Schema":
-    """The value, which a caller gave as a schema, if it is one."""
+    """The schema that a caller gave: one as it is, or the path of its file."""
+    if isinstance(value, str | os.PathLike):
+        return Schema.load(value)
     if not isinstance(value, Schema):
         raise SchemaError(
-            f"the schema is {shown(value)}; give one, such as openprior.Schema.load('schema.toml')"
+            f"the schema is {shown(value)}; give one, or the path of its file, such as 'schema.toml'"
         )
     return value
 

@@ -77,7 +77,10 @@ def draft_columns(
     for option, number in (("bins", bins), ("max_values", max_values)):
         if not 1 <= whole_number(option, number, error=SchemaError) <= _MOST:
             raise SchemaError(f"{option} = {shown(number)}; use at least 1 and at most {_MOST:,}")
-    exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
+    exclude, include = (
+        several("exclude", exclude, error=SchemaError),
+        several("include", include, error=SchemaError),
+    )
     source = open_source(public)
     if person_id is not None and person_id not in source.columns:
         raise SchemaError(
