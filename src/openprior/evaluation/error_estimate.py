@@ -15,6 +15,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.evaluation.metrics import released_shares, wanted_workload
+from openprior.given import text_of
 from openprior.privacy.error_statistics import ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
@@ -114,6 +115,7 @@ def estimate_error(
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     opened = release if isinstance(release, Release) else open_release(release)
+    named = None if dataset is None else text_of("dataset", dataset)
     work = wanted_workload(workload, opened.schema, opened)
     shares = released_shares(opened, opened.schema, work, of)
     weights = np.asarray(work.weights, dtype=np.float64) / math.fsum(work.weights)
@@ -126,7 +128,7 @@ def estimate_error(
         marginals=work.marginals,
         relation=opened.certificate.relation,
         ledger=ledger,
-        dataset=dataset or opened.certificate.dataset,
+        dataset=named or opened.certificate.dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
     ) as session:

@@ -19,6 +19,7 @@ from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.evaluation.nist import Variation, total_variation
 from openprior.evaluation.propensity import Propensity, propensity_of
 from openprior.evaluation.usefulness import Usefulness, check_target, usefulness_of
+from openprior.given import whole_number
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table
 
@@ -151,6 +152,7 @@ def evaluate_quality(
     copies of unique private rows, and with `target` how well a model trained on released rows predicts that column of
     private ones.
     """
+    seed = whole_number("seed", seed, 0)
     released, truth, schema = tables_of(release, private, schema)
     return quality_of(released, truth, schema, target=target, seed=seed)
 

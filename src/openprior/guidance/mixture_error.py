@@ -13,6 +13,7 @@ import numpy as np
 
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
+from openprior.given import finite_number
 from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
@@ -65,6 +66,7 @@ def best_mixture_error(
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     max_seconds   of the exact form; the private one always solves to the end
     """
+    max_seconds = finite_number("max_seconds", max_seconds)
     schema = None if schema is None else need_schema(schema)
     source, (public_source,) = open_apart(private, [public])
     schema = schema or Schema.draft(public_source)

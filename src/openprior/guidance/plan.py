@@ -41,6 +41,7 @@ __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theo
 
 _STEPS = (0.1, 1 / 3, 1.0, 3.0, 10.0)
 """Multiples of ε to compare."""
+_MOST_ROWS = 10**15
 _SAMPLED = 20_000
 """Where there are more marginals than this, their median size is taken from a sample of so many."""
 
@@ -135,7 +136,7 @@ class Plan:
 
     def tables(self, most: int = 10) -> list[PlanTable]:
         """For printing; of the marginals the noisiest, at most so many."""
-        return tables_of(self, most)
+        return tables_of(self, whole_number("most", most, 0))
 
 
 def plan(
@@ -155,8 +156,8 @@ def plan(
     public_rows    how many rows the public table has; for the bounds and the time that methods with a prior take
     """
     schema = need_schema(schema)
-    n = whole_number("n", n, 2)
-    public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2)
+    n = whole_number("n", n, 2, _MOST_ROWS)
+    public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2, _MOST_ROWS)
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     unit = Unit.of(schema, relation)
     work = workload_on(workload, schema.domain, default=all_marginals(3))

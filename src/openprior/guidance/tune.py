@@ -18,7 +18,7 @@ from typing import Any
 from openprior.counting.cells import Cells
 from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
-from openprior.given import choice, whole_number
+from openprior.given import check_progress, choice, whole_number
 from openprior.guidance.experiment import Experiment, Run, public_rows
 from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
@@ -34,6 +34,8 @@ from openprior.tables.source import open_source
 
 __all__ = ["tune"]
 
+_MOST_SEEDS = 10_000
+_MOST_ROWS = 10**15
 _MOST_WORKERS = 8
 """Each holds its own tables and model: half a gigabyte is usual."""
 
@@ -70,9 +72,10 @@ def tune(
     budget_rho(epsilon, delta)  # refuses what is no budget
     caution(large_epsilon(epsilon))
     choice("of =", of, "synthetic", "answers")
-    for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
-        if count is not None:
-            whole_number(name, count, least)
+    seeds = whole_number("seeds", seeds, 1, _MOST_SEEDS)
+    rows = None if rows is None else whole_number("rows", rows, 2, _MOST_ROWS)
+    workers = None if workers is None else whole_number("workers", workers, 1)
+    check_progress(progress)
     settings = checked_grid(grid, pure=delta == 0)
     schema = None if schema is None else need_schema(schema)
     newer, older = open_source(public), None if past is None else open_source(past)

@@ -7,6 +7,8 @@ other, so a column called `5" pipe` needs no care.
 (['age', 'sex'], ['age, years', 'sex'], ['5" pipe', 'sex'])
 """
 
+from itertools import pairwise
+
 from openprior.errors import OptionError
 from openprior.given import shown
 
@@ -22,8 +24,8 @@ def split(text: str, sign: str, *, parentheses: bool = False) -> list[str]:
     >>> split('a=1,b=(x,y),c="1,2"', ",", parentheses=True)
     ['a=1', 'b=(x,y)', 'c="1,2"']
     """
-    parts, depth, inside, begins = [""], 0, False, True
-    for letter in text:
+    ends, depth, inside, begins = [-1], 0, False, True
+    for place, letter in enumerate(text):
         if letter == '"' and (inside or begins):
             inside = not inside
             begins = not inside  # a second quote right after it means one, and the name goes on
@@ -31,12 +33,10 @@ def split(text: str, sign: str, *, parentheses: bool = False) -> list[str]:
             begins = letter in _SIGNS or (begins and letter.isspace())
             depth += ((letter == "(") - (letter == ")")) * parentheses
             if letter == sign and depth == 0:
-                parts.append("")
-                continue
-        parts[-1] += letter
+                ends.append(place)
     if inside:
         raise OptionError(f"{shown(text)} opens a double quote and does not close it; close it, or write two")
-    return parts
+    return [text[end + 1 : after] for end, after in pairwise([*ends, len(text)])]
 
 
 def unquoted(text: str) -> str:

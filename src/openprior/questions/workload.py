@@ -106,6 +106,10 @@ class Workload:
 
     def on(self, domain: Domain) -> "Workload":
         """Checked against a domain: columns in its order, the weights of repeated marginals added."""
+        if not isinstance(domain, Domain):
+            raise WorkloadError(
+                f"the domain cannot be {shown(domain)}; give a schema's, such as schema.domain"
+            )
         merged: dict[Marginal, float] = {}
         for marginal, weight in zip(self.marginals, self.weights, strict=True):
             key = canonical(marginal, domain)

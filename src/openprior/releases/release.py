@@ -17,7 +17,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import choice, flag, path_of, shown
+from openprior.given import check_progress, choice, flag, path_of
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
 from openprior.methods.spelling import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
@@ -145,8 +145,7 @@ def release(
     resume = flag("resume", resume)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
     workload = None if workload is None else need_workload(workload)
-    if progress is not None and not callable(progress):
-        raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
+    check_progress(progress)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from openprior.errors import OpenPriorWarning, SchemaError
-from openprior.given import path_of, several, shown
+from openprior.given import flag, path_of, several, shown
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
@@ -137,15 +137,15 @@ class Schema:
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
-            if column.name == name:
+            if isinstance(name, str) and column.name == name:
                 return column
-        raise SchemaError(f"column '{name}' is not in the schema; it has {', '.join(self.names)}")
+        raise SchemaError(f"column {shown(name)} is not in the schema; it has {', '.join(self.names)}")
 
     def parents(self, name: str) -> Parents:
         """The level above a column (or level): its name, its labels, the parent code of each child code."""
-        level = next((h for h in self.hierarchies if h.column == name), None)
+        level = next((h for h in self.hierarchies if isinstance(name, str) and h.column == name), None)
         if level is None:
-            raise SchemaError(f"'{name}' has no hierarchy; declare one under [hierarchies]")
+            raise SchemaError(f"{shown(name)} has no hierarchy; declare one under [hierarchies]")
         child = next((h for h in self.hierarchies if h.name == name), None)
         base = self[self._base(name)]
         extras = ["other"] * base.other + ["missing"] * base.missing
@@ -177,7 +177,8 @@ class Schema:
         `list_columns` also tells which columns the table has: for public tables only, because the first line
         of a private file without a header is somebody's row.
         """
-        present = list(names)
+        present = [name for name in several("names", names, error=SchemaError) if isinstance(name, str)]
+        person_id = flag("person_id", person_id)
         needed = (*self.names, self.person_id) if person_id and self.person_id is not None else self.names
         for name in needed:
             times = present.count(name)

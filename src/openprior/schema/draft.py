@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from openprior.errors import SchemaError, SourceError
-from openprior.given import several, shown, whole_number
+from openprior.given import several, shown, text_of, whole_number
 from openprior.schema.bins import DAY, Datetime, Integer, Real
 from openprior.schema.columns import (
     MISSING_TOKENS,
@@ -82,15 +82,15 @@ def draft_columns(
         several("include", include, error=SchemaError),
     )
     source = open_source(public)
-    if person_id is not None and person_id not in source.columns:
+    if person_id is not None and text_of("person_id", person_id, error=SchemaError) not in source.columns:
         raise SchemaError(
             f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
         )
     for wish, listed in (("leave out", exclude), ("take in", include)):
         for name in listed:
-            if name not in source.columns:
+            if not isinstance(name, str) or name not in source.columns:
                 raise SchemaError(
-                    f"{source.name} has no column '{name}' to {wish}; it has {', '.join(source.columns)}"
+                    f"{source.name} has no column {shown(name)} to {wish}; it has {', '.join(source.columns)}"
                 )
     for name in include:
         if name in exclude or name == person_id:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from openprior.errors import OptionError
-from openprior.given import shown, whole_number
+from openprior.given import check_progress, shown, whole_number
 from openprior.privacy.auditing.findings import Audit, AuditRow
 from openprior.privacy.auditing.movement import compare, own_faults
 from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, small_schema
@@ -41,6 +41,8 @@ _DELTA = 1e-6
 _EPSILONS = (1.0, 6.0)
 """Little budget and much: mechanisms take other ways."""
 _PEOPLE = (12, 5)
+_MOST = 10_000
+"""Runs, and neighbours of each; each takes a fraction of a second."""
 _NOT_REPEATABLE = (
     "path: the same outcomes on the same table give something else: it uses a clock, a generator other than `rng`, or "
     "what an earlier run has left behind, so it cannot be audited, nor resumed"
@@ -73,7 +75,8 @@ def audit(
     seed         of tables, outcomes and public randomness
     """
     mechanism = _mechanical(mechanism)
-    runs, neighbours = whole_number("runs", runs, 1), whole_number("neighbours", neighbours, 1)
+    runs, neighbours = whole_number("runs", runs, 1, _MOST), whole_number("neighbours", neighbours, 1, _MOST)
+    check_progress(progress)
     seed = whole_number("seed", seed, 0)
     workload = None if workload is None else need_workload(workload)
     schema = None if schema is None else need_schema(schema)
