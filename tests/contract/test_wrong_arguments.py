@@ -24,6 +24,7 @@ import pytest
 
 import openprior as op
 from openprior.errors import OpenPriorError
+from openprior.guidance.schema_check import check_schema
 from openprior.privacy.ledger import Ledger
 
 FRAME = {"zqxname": ["zqxsecret"]}
@@ -169,6 +170,11 @@ CALLS: dict[str, Call] = {
     "Schema.load": (op.Schema.load, these(path="schema.toml")),
     "Schema.save": (schema().save, these(path="other.toml")),
     "Schema.check_columns": (schema().check_columns, these(names=["age", "sex"])),
+    "Schema.check": (check_schema, lambda: {"schema": schema(), "table": PUBLIC}),
+    "Schema.check, with noise": (
+        check_schema,
+        lambda: {"schema": schema(), "table": PRIVATE, "epsilon": 1.0, "seed": 1},
+    ),
     "Schema.parents": (schema().parents, these(name="age")),
     "Schema[]": (schema().__getitem__, these(name="age")),
     "Release.answers": (lambda columns: made().answers(columns), these(columns=["age"])),
@@ -202,6 +208,7 @@ SLOW = {
     "best_mixture_error": ("None",),
     "estimate_error": ("None",),
     "evaluate_quality": RIGHT,
+    "Schema.check, with noise": ("None",),
 }
 """Values that are right there for most arguments; such a call takes a while, and other tests make it."""
 

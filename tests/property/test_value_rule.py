@@ -14,7 +14,12 @@ def _disagreements(seed: int, columns: int) -> list[str]:
         column = raw_columns.column(rng)
         coder = Coder(column)
         array, reads = raw_columns.raw(rng, int(rng.integers(1, 9)))
-        marks = {coder.outside: "outside", coder.unparsed: "unparsed", coder.refused_null: "null"}
+        marks = {
+            coder.outside: "outside",
+            coder.above: "outside",
+            coder.unparsed: "unparsed",
+            coder.refused_null: "null",
+        }
         for i, (code, read) in enumerate(zip(coder(array).tolist(), reads, strict=True)):
             expected = value_rule.code_of(column, read)
             if marks.get(code, code) != expected:

@@ -70,11 +70,18 @@ def evaluate(
         if quality is not None:
             detail["quality"] = quality.as_dict()
         detail["per_column"] = errors.per_column
-        print_json({"notice": errors.notice, "of": of, **facts, **detail, **written})
+        detail["losses"] = {loss.column: loss.as_dict() for loss in errors.losses}
+        head = {"notice": errors.notice, "warning": errors.warning, "of": of}
+        print_json({**head, **facts, **detail, **written})
         return
+    if errors.warning is not None:
+        typer.echo(errors.warning)
     typer.echo(errors.notice)
     for name, value in facts.items():
         typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
+    for loss in errors.losses[:3]:
+        outside = f"; outside the schema: {loss.words}" if loss.outside else ""
+        typer.echo(f"  values of {loss.column}: {loss.before:.1%} off, codes {loss.after:.1%}{outside}")
     for entry in detail.get("groups", [])[:3]:
         typer.echo(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
     for name, shown, _ in [] if quality is None else quality.summary():

@@ -126,6 +126,8 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
+    if screening.outside is not None and not screening.outside.is_large:
+        typer.echo(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):
         typer.echo(line)
 

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from openprior.command_line import options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import print_json
+from openprior.command_line.terminal import json_text, print_json, print_table
 
 __all__ = ["schema_app"]
 
@@ -59,3 +60,90 @@ def schema_draft(
     typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
+
+
+@schema_app.command(
+    "check",
+    epilog="Example: openprior schema check survey.toml private.csv --epsilon 0.1 --ledger budget.json",
+)
+def schema_check(
+    schema: Annotated[Path, typer.Argument(help="The schema file.", readable=False)],
+    table: Annotated[str, typer.Argument(help="The table; taken for a public one unless you say otherwise.")],
+    private: Annotated[
+        bool, typer.Option("--private", help="It is private: exact shares, no values, NOT PRIVATE.")
+    ] = False,
+    epsilon: Annotated[
+        float | None, typer.Option(help="It is private: shares with noise for this ε, which may be kept.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="δ, with --epsilon; 0: pure ε-DP with Laplace noise.")] = 0.0,
+    relation: Annotated[str, typer.Option(help="replace-one | add-remove, with --epsilon")] = "replace-one",
+    ledger: options.Ledger = None,
+    ledger_timeout: options.Wait = 30.0,
+    dataset: options.Dataset = None,
+    acknowledge_refusals: options.Acknowledge = False,
+    insecure_seed: options.Seed = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", help="JSON file to write, with --epsilon; must not exist.", readable=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What a schema does to a table: the share of each column that is clipped, becomes other or missing."""
+    from openprior.errors import OptionError
+    from openprior.schema.base import Schema
+    from openprior.whole import write_file
+
+    if out is not None:
+        if epsilon is None:
+            raise OptionError("only shares with noise may be kept; give --epsilon, or leave --out")
+        check_new(out)
+    checked = Schema.load(schema).check(
+        table,
+        private=private,
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+        ledger=options.chosen_ledger(ledger, ledger_timeout),
+        dataset=dataset,
+        seed=insecure_seed,
+        acknowledge_refusals=acknowledge_refusals,
+    )
+    if out is not None:
+        write_file(out, json_text(checked.as_dict()))
+    if json:
+        print_json(checked.as_dict())
+        return
+    if checked.notice is not None:
+        typer.echo(checked.notice)
+    elif epsilon is None:
+        typer.echo(
+            "read as a public table; of a private one say --private, or --epsilon for shares with noise"
+        )
+    typer.echo(checked.verdict)
+    rows = [
+        (
+            c.name,
+            c.kind,
+            _percent(c.outside),
+            _percent(c.shares["first"]),
+            _percent(c.shares["last"]),
+            _percent(c.shares["missing"]),
+            c.words,
+        )
+        for c in checked.columns
+    ]
+    headings = ("column", "kind", "outside", "first bin", "last bin", "missing", "what becomes of them")
+    print_table(f"What {schema.name} does to {checked.rows:,.0f} rows", headings, rows)
+    if checked.certificate is not None:
+        reach = max(c.reach or 0.0 for c in checked.columns)
+        typer.echo(f"noise: each share is within {_percent(reach)} in 95 of 100 cases")
+        for line in (checked.certificate.statement, *options.ledger_note(ledger)):
+            typer.echo(line)
+    if out is not None:
+        typer.echo(f"wrote {out}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * max(share, 0.0):.1f} %"

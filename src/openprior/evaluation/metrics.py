@@ -5,7 +5,7 @@ over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, tha
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
+from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
@@ -20,6 +21,7 @@ from openprior.releases.view import counted, view_of
 from openprior.report import render
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
+from openprior.tables.source import open_source
 from openprior.whole import write_file
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "evaluate",
     "released_shares",
     "wanted_workload",
+    "workload_errors",
     "write_report",
     "write_text",
 ]
@@ -47,6 +50,13 @@ class Evaluation:
     of: str
     per_marginal: dict[Marginal, float] = field(repr=False)
     notice: str = NOTICE
+    losses: tuple[Loss, ...] = field(default=(), repr=False)
+    """What the schema lost of each column, raw values against raw values; empty where only codes were compared."""
+
+    @property
+    def warning(self) -> str | None:
+        """A large loss that the errors do not show; to be read before them."""
+        return warning_of(self.losses)
 
     @property
     def per_column(self) -> dict[str, float]:
@@ -73,18 +83,36 @@ def evaluate(
 ) -> Evaluation:
     """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
 
+    The errors are those of the codes, that is of what the schema can say; `losses` compare the values themselves.
+
     of        "synthetic": the released rows; "answers": the model's own answers
     schema    of plain rows; drafted from them if not given
     """
     release = _opened(release)
     opened = release if isinstance(release, Release) else None
+    choice("of =", of, "synthetic", "answers")
     if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     if schema is None:
         schema = opened.schema if opened else Schema.draft(release)
     schema = need_schema(schema)
-    work = wanted_workload(workload, schema, opened)
+    # Opened once: a stream can be read only once, unless its source keeps it.
+    private = private if isinstance(private, Table) else open_source(private)
+    if opened is None and not isinstance(release, Table):
+        release = open_source(release)
+    errors = workload_errors(release, private, schema, workload=workload, of=of)
+    rows = opened.synthetic if opened else release
+    if isinstance(private, Table) or isinstance(rows, Table):
+        return errors
+    return replace(errors, losses=losses_of(rows, private, schema))
+
+
+def workload_errors(
+    release: Any, private: Any, schema: Schema, *, workload: Any = None, of: str = "synthetic"
+) -> Evaluation:
+    """The errors of the codes alone. NOT PRIVATE."""
+    work = wanted_workload(workload, schema, release if isinstance(release, Release) else None)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
 

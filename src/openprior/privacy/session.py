@@ -135,7 +135,7 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        counted(lambda: check_rows(source, publics, schema.names), refusal)
+        counted(lambda: check_rows(source, publics, schema.reads), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))

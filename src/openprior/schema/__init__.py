@@ -3,6 +3,7 @@
 base.py          the schema: columns in order, who a person is, how columns nest
 columns.py       what a column is, and the kinds that list their values
 bins.py          the kinds that are cut into bins: integer, real, datetime
+fates.py         what becomes of a value on its way into a column
 levels.py        coarser versions of a column: the levels of a hierarchy
 layout.py        the columns' domain and the levels above them, which anyone may hold
 domain.py        named attributes with finite sizes: what all later rooms speak of

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.given import flag, path_of, several, shown
@@ -25,6 +26,9 @@ from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
 from openprior.whole import write_file
+
+if TYPE_CHECKING:
+    from openprior.guidance.schema_check import SchemaCheck
 
 __all__ = ["Schema", "need_schema"]
 
@@ -105,6 +109,11 @@ class Schema:
         """The column names, in order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of a table that are read: each once."""
+        return tuple(dict.fromkeys(column.reads for column in self.columns))
+
     @cached_property
     def domain(self) -> Domain:
         """The attributes and how many codes each has."""
@@ -179,7 +188,7 @@ class Schema:
         """
         present = [name for name in several("names", names, error=SchemaError) if isinstance(name, str)]
         person_id = flag("person_id", person_id)
-        needed = (*self.names, self.person_id) if person_id and self.person_id is not None else self.names
+        needed = (*self.reads, self.person_id) if person_id and self.person_id is not None else self.reads
         for name in needed:
             times = present.count(name)
             if times > 1:
@@ -221,6 +230,16 @@ class Schema:
         for note in notes.values():
             warnings.warn(note, OpenPriorWarning, stacklevel=2)
         return cls(columns, person_id, max_rows_per_person, notes=notes)
+
+    def check(self, table: Any, **options: Any) -> "SchemaCheck":
+        """What this schema does to a table: how much of each column is clipped, becomes other or missing.
+
+        `schema.check(public)` shows examples; `schema.check(table, private=True)` shows shares only and is NOT PRIVATE;
+        `schema.check(table, epsilon=0.1, ledger=…)` measures them with noise, and they may be kept.
+        """
+        from openprior.guidance.schema_check import check_schema
+
+        return check_schema(self, table, **options)
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int]) -> "Schema":

@@ -101,6 +101,11 @@ class Column:
         return SchemaError(f"column '{self.name}' has {what}; {remedy}")
 
     @property
+    def reads(self) -> str:
+        """The name of the table's column that it is read from."""
+        return self.name
+
+    @property
     def arrow(self) -> pa.DataType:
         """The Arrow type that decoding gives back."""
         return arrow_type(self.dtype)

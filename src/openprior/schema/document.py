@@ -14,6 +14,7 @@ from openprior.given import shown
 from openprior.schema import toml
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
+from openprior.schema.fates import declared
 from openprior.schema.levels import Hierarchy
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def write_document(schema: "Schema", notes: Mapping[str, str]) -> str:
     if schema.person_id is not None:
         parts.append(f"person_id = {toml.value(schema.person_id)}\n")
         parts.append(f"max_rows_per_person = {schema.max_rows_per_person}\n\n")
-    for column in schema.columns:
+    for column in declared(schema.columns):
         if column.name in notes:
             parts.append(toml.comment(notes[column.name]))
         parts.append(toml.table(("columns", column.name), _entries(column)) + "\n")

@@ -2,7 +2,7 @@
 
 Values are matched by what they mean, not by how they are stored: "7", 7 and 7.0 all are the integer label 7. A code
 depends on the value and its type alone (convert.py has the rules), so one changed value moves one row. Text is looked
-up once per distinct value; small integers go through a table. What the column refuses gets one of three marks above its
+up once per distinct value; small integers go through a table. What the column refuses gets one of four marks above its
 codes, so that the caller can say what was wrong with it.
 """
 
@@ -34,14 +34,15 @@ class Coder:
     def __init__(self, column: Column) -> None:
         self.column = column
         size = column.size
-        self.outside, self.unparsed, self.refused_null = size, size + 1, size + 2
-        self._dtype = dtype_for(size + 3)
-        # The code that a null, a value outside and text that is no number get: their own, or a mark.
+        self.outside, self.above, self.unparsed, self.refused_null = range(size, size + 4)
+        self._dtype = dtype_for(size + 4)
+        # The code that a null, a value outside (or above) and text that is no number get: their own, or a mark.
         self._null, self._outside, self._unparsed = self.refused_null, self.outside, self.unparsed
+        self._above = self.above
         if column.other_code is not None:
             self._null = column.other_code
             if column.out_of_domain != "error":
-                self._outside = self._unparsed = column.other_code
+                self._outside = self._above = self._unparsed = column.other_code
         if column.missing_code is not None:
             self._null = column.missing_code
             if column.out_of_domain == "clip" and column.other_code is None:
@@ -180,7 +181,8 @@ class Coder:
             elif values.dtype.kind == "f":
                 low, high = _double_from(int(low)), -_double_from(-int(high))
                 edges = np.array([_double_from(int(edge)) for edge in edges])
-            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | (values > high)
+            beyond = values > high
+            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | beyond
             values = np.clip(values, low, high)
             if isinstance(column, Integer) and not column.bins:
                 places = np.floor(values).astype(np.int64) - column.low
@@ -188,6 +190,8 @@ class Coder:
                 codes = np.clip(places, 0, column.count - 1).astype(self._dtype)
             else:
                 codes = np.searchsorted(edges, values, side="right").astype(self._dtype)
+            if not clip and beyond.any():
+                codes[beyond], outside[beyond] = self._above, False
         elif not len(self._keys):
             return np.full(len(values), self._outside, self._dtype)
         else:
