@@ -145,6 +145,11 @@ def test_stopped_between_its_folder_and_its_end(tmp_path: Path, monkeypatch: pyt
     written = (tmp_path / "out" / "certificate.json").read_bytes()
     with pytest.raises(ReleaseError, match="exists"):
         release(tmp_path)
+    others = [*OTHERS.values(), ({"schema": Schema.from_sizes({**SIZES, "c": 3})}, "another schema")]
+    for change, words in others:
+        with pytest.raises(OptionError, match=f"{words}.*; repeat what it began with"):
+            release(tmp_path, resume=True, **change)
+    assert [r.state for r in Ledger(tmp_path / "budget.sqlite").datasets()[0].runs] == ["open"]
     made = release(tmp_path, private="no such table", resume=True)  # it is not looked at any more
     ledger = Ledger(tmp_path / "budget.sqlite")
     (run,) = ledger.datasets()[0].runs
