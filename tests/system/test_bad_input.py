@@ -210,7 +210,7 @@ CASES = {
     "unknown workload column": Case(("'zip'", "it has city, age"), args=("--workload", "city,zip")),
     "unknown target column": Case(("'zip'", "it has city, age"), args=("--workload", "target:zip:2")),
     "empty workload": Case(("empty workload", "name"), args=("--workload", "")),
-    "workload not understood": Case(("'random:2'", "--help"), args=("--workload", "random:2")),
+    "workload not understood": Case(("'random:2'", "is not understood; write '3'"), args=("--workload", "random:2")),
     "marginal too large": Case(
         ("marginal city × age has 200,000,000 cells", "the limit of 33,554,432", "fewer bins"),
         {"schema.toml": SCHEMA.replace("high = 99\nbins = [0, 18, 65, 99]", "high = 99999999")},

@@ -241,8 +241,19 @@ def _encoded(
     return source, publics, _Candidates(schema, rows)
 
 
+def _is_column(values: object) -> bool:
+    """Whether these are the values of one column, and no table: the rows of a table have names."""
+    if isinstance(values, list | tuple):
+        return not (values and isinstance(values[0], Mapping))
+    if isinstance(values, np.ndarray):
+        return values.dtype.names is None
+    return type(values).__name__ == "Series"
+
+
 def _is_table(candidates: object) -> bool:
-    """Whether it is one table and no list of them: a frame, an Arrow table, a path that is no text."""
+    """Whether it is one table and no list of them: a frame, a path that is no text, a dict of columns."""
+    if isinstance(candidates, Mapping):
+        return bool(candidates) and all(_is_column(values) for values in candidates.values())
     listed = isinstance(candidates, str | bytes | Mapping | Sequence | Set | Iterator)
     return not listed and candidates is not None and not isinstance(candidates, np.ndarray)
 

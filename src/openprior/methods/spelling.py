@@ -7,7 +7,7 @@ quotes ('hierarchy:levels=("STATE, old";PUMA,YEAR)').
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openprior.errors import OptionError
@@ -27,6 +27,10 @@ def need_mechanism(value: object) -> Mechanism:
     """The mechanism that a caller gave: an instance as it is, a text by the rule above."""
     if isinstance(value, str):
         return mechanism_from(value)
+    if isinstance(value, type) and issubclass(value, Mechanism):
+        raise OptionError(
+            f"mechanism is the class {value.__name__}; give an instance, such as {value.__name__}()"
+        )
     if not isinstance(value, Mechanism):
         raise OptionError(
             f"mechanism {shown(value)} is not one; give an instance such as openprior.Tilt(), or a name such as 'tilt'"
@@ -60,8 +64,7 @@ def settings_from(text: str) -> list[Mechanism]:
 def make_mechanism(name: str, options: Iterable[str] = ()) -> Mechanism:
     """A mechanism by name, with options written as name=value."""
     known = mechanisms()
-    if name not in known:
-        raise OptionError(f"mechanism {shown(name)} is unknown; there are {', '.join(known)}")
+    name = _known_name(name, known)
     fields = {f.name: f for f in dataclasses.fields(known[name])}
     values: dict[str, Any] = {}
     for text in options:
@@ -76,6 +79,19 @@ def make_mechanism(name: str, options: Iterable[str] = ()) -> Mechanism:
             raise OptionError(f"option '{key}' has no value; write {key}=VALUE")
         values[key] = _value(str(fields[key].type), key, value)
     return known[name](**values)
+
+
+def _known_name(name: str, known: Mapping[str, type[Mechanism]]) -> str:
+    """As it is listed, from any spelling that means one: 'PMW_Pub', or the class's own name.
+
+    >>> [_known_name(name, mechanisms()) for name in ("pmw-pub", "PMW_Pub", "PmwPub")]
+    ['pmw-pub', 'pmw-pub', 'pmw-pub']
+    """
+    plain = name.lower().replace("_", "-")
+    for listed, cls in known.items():
+        if plain == listed or name == cls.__name__:
+            return listed
+    raise OptionError(f"mechanism {shown(name)} is unknown; there are {', '.join(known)}")
 
 
 def _bare(text: str) -> str:

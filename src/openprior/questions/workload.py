@@ -86,6 +86,10 @@ class Workload:
     ) -> None:
         if isinstance(marginals, Mapping) and weights is None:
             weights = list(marginals.values())
+        if isinstance(marginals, str):
+            raise WorkloadError(
+                f'a workload cannot be one text, {shown(marginals)}; give marginals, such as [["age", "sex"], ["age"]]'
+            )
         listed = several("a workload", marginals, error=WorkloadError)
         tuples = tuple(
             (m,) if isinstance(m, str) else several("a marginal", m, error=WorkloadError) for m in listed

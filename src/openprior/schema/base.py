@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorWarning, SchemaError
-from openprior.given import flag, path_of, several, shown
+from openprior.given import flag, path_of, several, shown, whole_number
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
@@ -35,6 +35,10 @@ __all__ = ["Schema", "need_schema"]
 
 def need_schema(value: object) -> "Schema":
     """The schema that a caller gave: one as it is, or the path of its file."""
+    if isinstance(value, str) and "\n" in value:
+        raise SchemaError(
+            "the schema is a text of several lines; give the path of its file, or openprior.Schema.from_toml(text)"
+        )
     if isinstance(value, str | os.PathLike):
         return Schema.load(value)
     if not isinstance(value, Schema):
@@ -58,6 +62,8 @@ class Schema:
     """Remarks of the draft, by column; written as comments."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.columns, str | os.PathLike):
+            raise SchemaError("a schema is not made of a path; write openprior.Schema.load(path)")
         for name, kind in (("columns", Column), ("hierarchies", Hierarchy)):
             parts = several(f"a schema's {name}", getattr(self, name), error=SchemaError)
             for part in parts:
@@ -246,12 +252,11 @@ class Schema:
         """The schema of a table that is integer-coded already: codes 0..size-1, nothing missing."""
         if not isinstance(sizes, Mapping):
             raise SchemaError(f"the sizes are {shown(sizes)}; give a mapping of column names to sizes")
-        for name, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise SchemaError(
-                    f"column {shown(name)} has size {shown(size)}; use a whole number of at least 1"
-                )
-        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in sizes.items()))
+        plain = {
+            name: whole_number(f"the size of column {shown(name)}", size, 1, error=SchemaError)
+            for name, size in sizes.items()
+        }
+        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in plain.items()))
 
     def to_toml(self) -> str:
         """The schema as TOML, one table per column, the draft's remarks as comments."""

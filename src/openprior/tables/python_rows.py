@@ -88,6 +88,8 @@ def _of_rows(rows: Sequence[Any]) -> Columns:
     remedy = "give one dict per row, such as [{'age': 31, 'sex': 'f'}, …], all with the same names"
     if not rows:
         raise SourceError(f"the list of rows is empty; {remedy}")
+    if any(hasattr(rows[0], sign) for sign in ("__arrow_c_stream__", "iloc")):
+        raise SourceError("the list holds tables, and one is asked for; give it without the list")
     if not isinstance(rows[0], Mapping) or not all(isinstance(name, str) for name in rows[0]):
         raise SourceError(f"the list's rows have no names for their values; {remedy}")
     names = tuple(rows[0])
