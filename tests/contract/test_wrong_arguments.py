@@ -26,6 +26,9 @@ import openprior as op
 from openprior.errors import OpenPriorError
 from openprior.guidance.schema_check import check_schema
 from openprior.privacy.ledger import Ledger
+from openprior.schema.bins import Datetime, Integer, Real
+from openprior.schema.columns import Boolean, Categorical, Ordered
+from openprior.schema.levels import Hierarchy as Level
 
 FRAME = {"zqxname": ["zqxsecret"]}
 
@@ -196,6 +199,13 @@ CALLS: dict[str, Call] = {
     "Ledger.knows": (ledger().knows, run),
     "Hierarchy.published": (op.Hierarchy.published, these()),
     **{cls.__name__: (cls, these()) for cls in op.mechanisms().values()},
+    "Categorical": (Categorical, these(name="x", values=("a", "b"))),
+    "Ordered": (Ordered, these(name="x", values=("a", "b"))),
+    "Boolean": (Boolean, these(name="x")),
+    "Integer": (Integer, these(name="x", low=0, high=3, bins=(0, 2, 3))),
+    "Real": (Real, these(name="x", bins=(0.0, 1.0))),
+    "Datetime": (Datetime, these(name="x", bins=(datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)))),
+    "a level of a hierarchy": (Level, these(name="x", column="y", prefix=1)),
 }
 MADE_INSIDE = {"Release", "Certificate", "OpenPriorError"}
 """Classes that only the library makes, or that are raised: not called by users."""
