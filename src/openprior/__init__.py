@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
     from openprior.schema.base import Schema
+    from openprior.schema.reading_rules import Reading
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = [
     "OpenPriorError",
     "PmwPub",
     "PublicProxy",
+    "Reading",
     "Release",
     "Schema",
     "Tilt",
@@ -83,6 +85,7 @@ _HOMES = {
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
     "PublicProxy": "methods.public",
+    "Reading": "schema.reading_rules",
     "Release": "releases.release",
     "Schema": "schema.base",
     "Tilt": "methods.tilt",

@@ -235,7 +235,7 @@ def test_files_mean_the_same(session: Any, tmp_path: Path, endings: tuple[str, .
 def test_a_parquet_file_is_shared_out_by_groups_of_rows(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("openprior.tables.files._PART_ROWS", 500)
+    monkeypatch.setattr("openprior.tables.parquet_file._PART_ROWS", 500)
     parquet.write_table(codes(3000), tmp_path / "t.parquet", row_group_size=200)
     monkeypatch.chdir(tmp_path)
     source = read_path("t.parquet")

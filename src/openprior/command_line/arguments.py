@@ -7,14 +7,14 @@ from openprior.errors import OptionError
 __all__ = ["grid", "mechanism", "table"]
 
 
-def table(path: str, engine: str, master: str | None) -> Any:
+def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
     """What to read at a path: the path itself, or its source on Spark."""
     if engine not in ("local", "spark"):
         raise OptionError(f"engine '{engine}' is unknown; use local or spark")
     if engine == "spark":
         from openprior.spark.reading import read_path
 
-        return read_path(path, master)
+        return read_path(path, master, reading)
     if master is not None:
         raise OptionError("a Spark master without Spark; add --engine spark")
     return path

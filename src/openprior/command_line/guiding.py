@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
+from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json, print_table
 from openprior.command_line.terminal import progress as progress_bar
@@ -83,6 +83,12 @@ def screen(
     dataset: options.Dataset = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Rank public tables by how close they are to the private one, for a small ε that the ledger is charged."""
@@ -101,6 +107,7 @@ def screen(
         dataset=dataset,
         seed=insecure_seed,
         acknowledge_refusals=acknowledge_refusals,
+        reading=reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values),
     )
     if json:
         print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
@@ -153,6 +160,12 @@ def tune(
     ] = None,
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
@@ -171,6 +184,9 @@ def tune(
             rows=rows,
             of=of,
             workers=workers,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
             progress=progress,
         )
     if json:

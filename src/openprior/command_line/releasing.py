@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
+from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Out, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
 from openprior.command_line.terminal import progress as progress_bar
@@ -66,16 +66,25 @@ def release(
     show_private: Annotated[
         bool, typer.Option("--show-private", help="Let error messages quote private values.")
     ] = False,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
     import openprior as op
-    from openprior.schema.base import Schema
+    from openprior.schema.base import Schema, reading_of
 
+    declared = None if schema is None else Schema.load(schema)
+    reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
     with stoppable(out), progress_bar("releasing") as progress:
         made = op.release(
             public=public,
-            schema=None if schema is None else Schema.load(schema),
+            schema=declared,
+            reading=reading,
             workload=workload,
             epsilon=epsilon,
             delta=delta,
@@ -90,7 +99,8 @@ def release(
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
             progress=progress,
-            private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
+            # Last: starting Spark takes seconds.
+            private=arguments.table(private, engine, spark_master, reading_of(declared, reading)),
         )
     c = made.certificate
     if json:

@@ -1,14 +1,17 @@
 """`openprior schema`: what the columns are."""
 
+import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from openprior.command_line import options
+from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import json_text, print_json, print_table
+from openprior.command_line.terminal import json_text, one_line, print_json, print_table
+from openprior.errors import OpenPriorWarning
 
 __all__ = ["schema_app"]
 
@@ -38,21 +41,42 @@ def schema_draft(
         list[str] | None,
         typer.Option(help="A column to take in though it looks like an identifier; repeatable."),
     ] = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
+    other: Annotated[
+        bool,
+        typer.Option(
+            "--other/--no-other", help="Whether values that are not listed become 'other', or are refused."
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Draft a schema from public data only; read it, edit it, keep it."""
     from openprior.schema.base import Schema
 
     check_new(out)
-    drafted = Schema.draft(
-        public,
-        bins=bins,
-        person_id=person_id,
-        max_rows_per_person=max_rows,
-        exclude=exclude or (),
-        include=include or (),
-    )
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", OpenPriorWarning)
+        drafted = Schema.draft(
+            public,
+            bins=bins,
+            person_id=person_id,
+            max_rows_per_person=max_rows,
+            exclude=exclude or (),
+            include=include or (),
+            other=other,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
+        )
     drafted.save(out)
+    for warning in heard:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    _print_notes(drafted.notes, {str(warning.message) for warning in heard})
     sizes = drafted.domain.sizes()
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
@@ -147,3 +171,13 @@ def schema_check(
 
 def _percent(share: float) -> str:
     return f"{100 * max(share, 0.0):.1f} %"
+
+
+def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:
+    """Notes that were not warned of, on stderr; those that say the same of several columns in one line."""
+    columns: dict[str, list[str]] = {}
+    for name, note in notes.items():
+        if note not in warned:
+            columns.setdefault(note.removeprefix(f"'{name}'"), []).append(f"'{name}'")
+    for note, names in columns.items():
+        typer.echo(f"note: {one_line(', '.join(names) + note)}", err=True)

@@ -23,6 +23,7 @@ from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Column
 from openprior.schema.fates import FATES, OUTSIDE, Fate, effect, outside_of, with_fates
+from openprior.schema.reading_rules import Reading
 from openprior.tables.fate_codes import FateCoder
 from openprior.tables.lookup import column_numbers
 from openprior.tables.source import Source, open_source
@@ -82,7 +83,7 @@ class Loss:
 
 def losses_of(released: Any, private: Any, schema: Schema) -> tuple[Loss, ...]:
     """The losses of all columns, the largest distance first. NOT PRIVATE."""
-    rows, truth = open_source(released), open_source(private)
+    rows, truth = open_source(released, schema), open_source(private, schema)
     wider, fates = with_fates(schema)
     marginals: list[Marginal] = [(name,) for name in wider.names]
     theirs, n = counted(truth, wider, marginals, private=True)
@@ -128,7 +129,9 @@ def _distance(column: Column, p: NDArray[np.float64], q: NDArray[np.float64]) ->
 def _raw(rows: Source, truth: Source, schema: Schema, fates: Mapping[str, Fate]) -> dict[str, float]:
     """The distances of the values, one pass over each table."""
     comparing: dict[str, _Steps | _Listed] = {
-        column.name: _Steps(column) if isinstance(column, Binned) else _Listed(fates[column.name])
+        column.name: _Steps(column, schema.reading)
+        if isinstance(column, Binned)
+        else _Listed(fates[column.name], schema.reading)
         for column in schema.columns
     }
     for batch in rows.batches(schema.names):
@@ -143,8 +146,8 @@ def _raw(rows: Source, truth: Source, schema: Schema, fates: Mapping[str, Fate])
 class _Listed:
     """Listed values, missing, and those that fit nothing."""
 
-    def __init__(self, fate: Fate) -> None:
-        self._coder = FateCoder(fate)
+    def __init__(self, fate: Fate, reading: Reading) -> None:
+        self._coder = FateCoder(fate, reading)
         self._known = fate.probe.size  # the listed values and missing
         self._ours = np.zeros(self._coder.probe.refused_null + 1, np.int64)
         self._theirs = self._ours.copy()
@@ -168,8 +171,8 @@ class _Listed:
 class _Steps:
     """Numbers: cumulative shares, at every released number and between two of them."""
 
-    def __init__(self, column: Binned) -> None:
-        self._column = column
+    def __init__(self, column: Binned, reading: Reading) -> None:
+        self._column, self._reading = column, reading
         self._parts: list[NDArray[Any]] = []
         self._without = 0  # released rows without a number
         self._grid: NDArray[Any] | None = None
@@ -200,7 +203,7 @@ class _Steps:
 
     def _numbers(self, array: Any) -> NDArray[Any]:
         """Those that are numbers."""
-        parsed = column_numbers(self._column, array)
+        parsed = column_numbers(self._column, array, self._reading)
         values: NDArray[Any] = parsed.merged()
         keep = np.ones(len(values), np.bool_)
         for marked in (parsed.null, parsed.unparsed):

@@ -93,14 +93,14 @@ def evaluate(
     choice("of =", of, "synthetic", "answers")
     if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
+    schema = None if schema is None else need_schema(schema)
+    # Opened here, once: a stream can be read only once, unless its source keeps it.
+    if opened is None and not isinstance(release, Table):
+        release = open_source(release, schema)
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     if schema is None:
         schema = opened.schema if opened else Schema.draft(release)
-    schema = need_schema(schema)
-    # Opened once: a stream can be read only once, unless its source keeps it.
-    private = private if isinstance(private, Table) else open_source(private)
-    if opened is None and not isinstance(release, Table):
-        release = open_source(release)
+    private = private if isinstance(private, Table) else open_source(private, schema)
     errors = workload_errors(release, private, schema, workload=workload, of=of)
     rows = opened.synthetic if opened else release
     if isinstance(private, Table) or isinstance(rows, Table):
@@ -140,7 +140,7 @@ def released_shares(
     if of == "answers":
         answers = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
-        rows = release.synthetic if isinstance(release, Release) else release
+        rows, schema = _rows(release, schema)
         answers = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
     return {m: v / v.sum() for m, v in answers.items()}
 
@@ -152,8 +152,13 @@ def tables_of(release: Any, private: Any, schema: Schema | str | Path | None) ->
         raise OptionError("plain rows come without a schema; give schema=")
     schema = release.schema if schema is None else need_schema(schema)
     truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
-    rows = release.synthetic if isinstance(release, Release) else release
-    return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
+    rows, read = _rows(release, schema)
+    return rows if isinstance(rows, Table) else encode_table(rows, read), truth, schema
+
+
+def _rows(release: Any, schema: Schema) -> tuple[Any, Schema]:
+    """The released rows, and the schema to read them by: those of a release are spelled as usual."""
+    return (release.synthetic, schema.plain) if isinstance(release, Release) else (release, schema)
 
 
 def errors_of(

@@ -28,6 +28,7 @@ from openprior.releases.certificate import Certificate, certify
 from openprior.releases.view import counted
 from openprior.schema.base import Schema, need_schema
 from openprior.schema.fates import FATES, FIRST, LAST, MISSING, OUTSIDE, Fate, effect, fates_only, outside_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.convert import text
 from openprior.tables.fate_codes import FateCoder
 from openprior.tables.source import Source, open_source
@@ -166,7 +167,7 @@ def check_schema(
         for option, is_given in given.items():
             if is_given:
                 raise OptionError(f"{option} without epsilon has no use here; give epsilon, or leave it out")
-        return _exact(schema, open_source(table), private)
+        return _exact(schema, open_source(table, schema), private)
     return _noisy(
         schema,
         table,
@@ -184,7 +185,11 @@ def _exact(schema: Schema, source: Source, private: bool) -> SchemaCheck:
     probing, fates = fates_only(schema)
     counts, rows = counted(source, probing, [(name,) for name in probing.names], private=private)
     shares = {name: counts[(fate.name,)] / rows for name, fate in fates.items()}
-    examples = {} if private else _examples(source, [fates[n] for n in fates if _outside(shares[n]) > 0])
+    examples = (
+        {}
+        if private
+        else _examples(source, [fates[n] for n in fates if _outside(shares[n]) > 0], schema.reading)
+    )
     columns = tuple(_checked(fates[name], shares[name], None, examples.get(name, ())) for name in fates)
     return SchemaCheck(columns, rows, NOTICE if private else None)
 
@@ -225,10 +230,10 @@ def _outside(shares: Any) -> float:
     return float(shares[list(OUTSIDE)].sum())
 
 
-def _examples(source: Source, fates: list[Fate]) -> dict[str, tuple[str, ...]]:
+def _examples(source: Source, fates: list[Fate], reading: Reading) -> dict[str, tuple[str, ...]]:
     """A few values that do not fit, of a public table."""
     found: dict[str, list[str]] = {fate.reads: [] for fate in fates}
-    coders = {fate.reads: FateCoder(fate) for fate in fates}
+    coders = {fate.reads: FateCoder(fate, reading) for fate in fates}
     for batch in source.batches(list(found)) if found else ():
         for name, coder in coders.items():
             seen = found[name]

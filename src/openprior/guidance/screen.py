@@ -34,8 +34,9 @@ from openprior.privacy.statistics import CellCount, Total
 from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.fates import FATES, Fate, effect, hidden, with_fates
+from openprior.schema.reading_rules import Reading
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.same import open_apart
 from openprior.tables.source import Source
@@ -164,6 +165,7 @@ def screen(
     dataset: str | None = None,
     seed: int | None = None,
     acknowledge_refusals: bool = False,
+    reading: Reading | None = None,
 ) -> Screening:
     """Rank public tables by how close they are to the private one, for (ε, δ) in all.
 
@@ -175,13 +177,14 @@ def screen(
     ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
     seed         given: repeatable noise for an experiment, NOT PRIVATE
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    reading      how text is written in the files, where no schema is given; a schema has it in it
     """
     choice("by", by, *BY)
     if by == "mixture" and relation != Relation.REPLACE_ONE:
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
         )
-    private, publics, tables = _encoded(private, candidates, schema)
+    private, publics, tables = _encoded(private, candidates, schema, reading)
     schema = tables.schema
     work = all_marginals(marginals).on(schema.domain)
     wider, fates = with_fates(schema)
@@ -220,7 +223,10 @@ class _Candidates:
 
 
 def _encoded(
-    private: Any, candidates: Any, schema: Schema | str | Path | None
+    private: Any,
+    candidates: Any,
+    schema: Schema | str | Path | None,
+    reading: Reading | None,
 ) -> tuple[Source, list[Source], _Candidates]:
     """The private table and the public ones, opened, and these as codes, by name."""
     schema = None if schema is None else need_schema(schema)
@@ -231,12 +237,13 @@ def _encoded(
     )
     if not tables:
         raise OptionError("there is no public table to screen; give at least one")
-    source, publics = open_apart(private, tables)
+    reading = reading_of(schema, reading)
+    source, publics = open_apart(private, tables, schema, reading=reading)
     if isinstance(candidates, Mapping):
         sources = dict(zip(map(str, candidates), publics, strict=True))
     else:
         sources = _named(publics)
-    schema = schema or Schema.draft(publics[0])
+    schema = schema or Schema.draft(publics[0], reading=reading)
     rows = {name: encode_table(public, schema) for name, public in sources.items()}
     return source, publics, _Candidates(schema, rows)
 

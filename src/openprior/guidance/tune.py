@@ -28,7 +28,8 @@ from openprior.methods.spelling import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
 from openprior.questions.workload import WorkloadLike, all_marginals, workload_on
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.same import same
 from openprior.tables.source import open_source
 
@@ -53,6 +54,7 @@ def tune(
     rows: int | None = None,
     of: str = "synthetic",
     workers: int | None = None,
+    reading: Reading | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
     """Compare settings on public tables, before the private one is touched. Costs no budget.
@@ -67,6 +69,7 @@ def tune(
                scaled: it stays that of the stand-in's rows.
     of         "synthetic": errors of the synthetic rows; "answers": of the model's answers
     workers    processes; one per core, at most eight, if not given. The results do not depend on it.
+    reading    how text is written in the files, where no schema is given; a schema has it in it
     progress   called as progress(done, of, what) when a run has ended
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
@@ -78,10 +81,14 @@ def tune(
     check_progress(progress)
     settings = checked_grid(grid, pure=delta == 0)
     schema = None if schema is None else need_schema(schema)
-    newer, older = open_source(public), None if past is None else open_source(past)
-    if older is not None and (past is public or same(newer, older, None if schema is None else schema.names)):
+    reading = reading_of(schema, reading)
+    newer = open_source(public, schema, reading=reading)
+    older = None if past is None else open_source(past, schema, reading=reading)
+    if older is not None and (
+        past is public or same(newer, older, None if schema is None else schema.names, reading)
+    ):
         raise OptionError("public and past are the same table; give an older one as past, or none")
-    schema = schema or Schema.draft(newer)
+    schema = schema or Schema.draft(newer, reading=reading)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(

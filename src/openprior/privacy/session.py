@@ -97,7 +97,7 @@ def open_session(
         flag(option, value)
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
-    source = open_source(private)
+    source = open_source(private, schema)
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
@@ -124,7 +124,7 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        counted(lambda: check_rows(source, publics, schema.reads), refusal)
+        counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         if (words := large_epsilon(epsilon)) is not None:
             curator.remark(as_remark(words))
@@ -176,7 +176,7 @@ def open_question(
     With a ledger, the dataset must have a budget there: that of a small question must not become the budget of the
     release to come.
     """
-    source = open_source(private)
+    source = open_source(private, schema)
     book = _book_with(ledger, _name(dataset, source))
     with open_session(
         source,

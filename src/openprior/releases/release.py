@@ -34,7 +34,8 @@ from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
 from openprior.releases.measurements import Measurements
 from openprior.releases.view import View, view_of
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
@@ -85,7 +86,7 @@ class Release:
     def codes(self) -> Table:
         """The synthetic rows as codes of the schema."""
         if self._codes is None:
-            self._codes = encode_table(self.synthetic, self.schema)
+            self._codes = encode_table(self.synthetic, self.schema.plain)
         return self._codes
 
     def answers(self, columns: Iterable[str]) -> "pa.Table":
@@ -124,6 +125,7 @@ def release(
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
+    reading: Reading | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
@@ -139,6 +141,7 @@ def release(
     dataset           the private table's name in the ledger; its file's name if not given
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    reading           how text is written in the files, where no schema is given; a schema has it in it
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
@@ -165,9 +168,10 @@ def release(
     target = None if out is None else fresh(out)
 
     schema = None if schema is None else need_schema(schema)
-    private, others = open_apart(private, [] if public is None else [public])
+    reading = reading_of(schema, reading)
+    private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
-    schema = _schema(schema, public_source)
+    schema = _schema(schema, public_source, reading)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
@@ -191,14 +195,14 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, chosen, public_table, public_source, work, progress)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
         result = Release(
             synthetic=synthetic,
             model=model,
-            certificate=certify(session),
+            certificate=certify(session, values_inside=inside),
             schema=schema,
             workload=work,
             measurements=Measurements(schema.full_domain, session.account.measurements),
@@ -221,12 +225,12 @@ def open_release(path: str | Path) -> Release:
 # Before the budget is touched.
 
 
-def _schema(schema: Schema | None, public: Any) -> Schema:
+def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
     if schema is not None:
         return schema
     if public is None:
         raise OptionError("there is no schema, and no public table to draft one from; give one of them")
-    return Schema.draft(public)
+    return Schema.draft(public, reading=reading)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -315,10 +319,11 @@ def _make(
     public_source: Any,
     work: Workload,
     progress: Progress | None,
-) -> tuple[Model, Table, "pa.Table"]:
-    """The model, and its rows as codes and as values."""
+) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
+    """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
     model = mechanism.run(session.curator, public, work, fit, progress or quiet)
     codes = model.sample(max(1, round(model.total)), draw)
-    return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
+    decoder = Decoder.fit(session.schema, public_source, rng=draw)
+    return model, codes, decoder.decode(codes, draw), decoder.values_inside

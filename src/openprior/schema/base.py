@@ -14,7 +14,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,13 @@ from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.whole import write_file
 
 if TYPE_CHECKING:
     from openprior.guidance.schema_check import SchemaCheck
 
-__all__ = ["Schema", "need_schema"]
+__all__ = ["Schema", "need_schema", "reading_of"]
 
 
 def need_schema(value: object) -> "Schema":
@@ -48,6 +49,18 @@ def need_schema(value: object) -> "Schema":
     return value
 
 
+def reading_of(schema: "Schema | None", reading: Reading | None) -> Reading:
+    """How files are read: as the schema says, or, where one is to be drafted, as the caller does."""
+    reading = None if reading is None else Reading.of(reading)
+    if schema is None:
+        return reading or PLAIN
+    if reading is not None and reading != schema.reading:
+        raise SchemaError(
+            "a schema and a reading are given, and the schema has another one; write it under [reading] there"
+        )
+    return schema.reading
+
+
 @dataclass(frozen=True)
 class Schema:
     """Columns in order, an optional person id with its row limit, and hierarchies over columns."""
@@ -58,6 +71,8 @@ class Schema:
     max_rows_per_person: int = 1
     """Δ: the encoder keeps at most this many rows of a person, and every sensitivity scales with it."""
     hierarchies: tuple[Hierarchy, ...] = ()
+    reading: Reading = PLAIN
+    """How text is written in the files, public and private alike."""
     notes: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Remarks of the draft, by column; written as comments."""
 
@@ -93,6 +108,19 @@ class Schema:
                 f"person_id '{self.person_id}' is also a column; drop the column, an id is never released"
             )
         self._check_hierarchies(names)
+        self._check_reading()
+
+    def _check_reading(self) -> None:
+        if not isinstance(self.reading, Reading):
+            raise SchemaError(f"a schema's reading is {shown(self.reading)}; give an openprior.Reading")
+        for column in self.columns:
+            labels = column.values if isinstance(column, Labelled) else ()
+            for label in labels:
+                if isinstance(label, str) and label in self.reading.null_values:
+                    raise column.refuse(
+                        f"the value {label!r}, which means missing in every column",
+                        "remove it from values or from the null_values of [reading]",
+                    )
 
     def _check_hierarchies(self, names: set[str]) -> None:
         below: set[str] = set()
@@ -149,6 +177,11 @@ class Schema:
     def hash(self) -> str:
         """SHA-256 of the canonical TOML (without comments), in hex."""
         return hashlib.sha256(write_document(self, notes={}).encode()).hexdigest()
+
+    @cached_property
+    def plain(self) -> "Schema":
+        """The same columns for rows that were decoded: those are spelled as usual, however the files were."""
+        return self if self.reading == PLAIN else replace(self, reading=PLAIN)
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -217,25 +250,46 @@ class Schema:
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
         include: Sequence[str] = (),
+        other: bool = True,
+        reading: Reading | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        delimiter: str | None = None,
+        date_format: str | None = None,
+        null_values: Sequence[str] | None = None,
     ) -> "Schema":
         """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column.
 
-        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it; each
-        such column is warned of.
+        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it. Values
+        that are not listed become `other`, or are refused with `other=False`. `notes` says what a person should look
+        at, and of what would be lost there is a warning. How text is written (`encoding`, `decimal` and so on; see
+        `Reading`, which may be given as a whole) is kept in the schema, so that the private files are read alike.
         """
         from openprior.schema.draft import draft_columns
 
-        columns, notes = draft_columns(
+        reading = Reading.of(
+            reading,
+            encoding=encoding,
+            decimal=decimal,
+            thousands=thousands,
+            delimiter=delimiter,
+            date_format=date_format,
+            null_values=null_values,
+        )
+        draft = draft_columns(
             public,
+            reading,
             bins=bins,
             max_values=max_values,
             person_id=person_id,
             exclude=exclude,
             include=include,
+            other=other,
         )
-        for note in notes.values():
-            warnings.warn(note, OpenPriorWarning, stacklevel=2)
-        return cls(columns, person_id, max_rows_per_person, notes=notes)
+        for name in draft.losses:
+            warnings.warn(draft.notes[name], OpenPriorWarning, stacklevel=2)
+        return cls(draft.columns, person_id, max_rows_per_person, reading=reading, notes=draft.notes)
 
     def check(self, table: Any, **options: Any) -> "SchemaCheck":
         """What this schema does to a table: how much of each column is clipped, becomes other or missing.

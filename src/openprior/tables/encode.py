@@ -59,7 +59,7 @@ class Encoder:
         self.columns_read: tuple[str, ...] = schema.reads + (
             (self._person_id,) if self._person_id is not None else ()
         )
-        self._coders = tuple(coder_of(column) for column in schema.columns)
+        self._coders = tuple(coder_of(column, schema.reading) for column in schema.columns)
         self._limit: RowLimit | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Codes:
@@ -108,6 +108,7 @@ class Encoder:
                 lambda: self.source.batches(self.columns_read),
                 lambda: self.source.batches([person_id]),
                 lambda batch: self.encode(batch)[: len(self._coders)],
+                self.schema.reading.null_values,
             )
         return self._limit
 
@@ -121,7 +122,7 @@ class Encoder:
 
 def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
     """The whole table in memory."""
-    source = open_source(data)
+    source = open_source(data, schema)
     encoder = Encoder(schema, source, private=private, show_private=show_private)
     parts = list(encoder.batches())
     if not parts:

@@ -24,6 +24,7 @@ from openprior.schema.fates import (
     UNREADABLE,
     Fate,
 )
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.lookup import Coder
 from openprior.tables.table import dtype_for
 
@@ -33,9 +34,9 @@ __all__ = ["FateCoder", "coder_of"]
 class FateCoder:
     """The fates of one column. Pure: it may be called from several threads."""
 
-    def __init__(self, column: Fate) -> None:
+    def __init__(self, column: Fate, reading: Reading = PLAIN) -> None:
         self.column = column
-        self.probe = Coder(column.probe)
+        self.probe = Coder(column.probe, reading)
         probed = self.probe.column
         by_code = np.full(self.probe.refused_null + 1, INSIDE, dtype_for(column.size))
         if column.has_bins:
@@ -68,6 +69,6 @@ class FateCoder:
         return fates
 
 
-def coder_of(column: Column) -> Coder | FateCoder:
+def coder_of(column: Column, reading: Reading) -> Coder | FateCoder:
     """Who turns a column's values into codes."""
-    return FateCoder(column) if isinstance(column, Fate) else Coder(column)
+    return FateCoder(column, reading) if isinstance(column, Fate) else Coder(column, reading)

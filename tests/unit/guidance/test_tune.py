@@ -311,7 +311,7 @@ def test_no_private_table_can_be_given_and_nothing_is_written(
     names = set(inspect.signature(tune).parameters)
     assert names == {
         "public", "past", "schema", "workload", "epsilon", "delta", "grid", "seeds", "rows", "of", "workers",
-        "progress",
+        "reading", "progress",
     }  # fmt: skip
     monkeypatch.chdir(tmp_path)
     tune(rows(60, 1), grid=[PUBLIC], of="answers", **AT)

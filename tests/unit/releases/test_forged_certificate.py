@@ -113,6 +113,7 @@ def test_bytes_of_a_certificate(folders: dict[str, Path]) -> None:
                     "options",
                     "versions",
                     "remarks",
+                    "created",
                     *SPENT,
                     "events",
                 }

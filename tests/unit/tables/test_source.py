@@ -161,7 +161,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_missing_things(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no file"):
         open_source(tmp_path / "none.csv")
-    with pytest.raises(SourceError, match="has no CSV or Parquet files"):
+    with pytest.raises(SourceError, match="has no CSV, Parquet or JSON files"):
         open_source(tmp_path)
     with pytest.raises(SourceError, match="cannot read rows from 3; give"):
         open_source(3)
