@@ -681,7 +681,7 @@ def test_killed_while_the_cluster_counts_it_resumes(tmp_path: Path) -> None:
     for seed, name in enumerate(("private.csv", "public.csv")):
         csv.write_csv(codes(500, seed), tmp_path / name)
     SMALL.save(tmp_path / "schema.toml")
-    Ledger(tmp_path / "b.sqlite").set_budget("private", rho=1.0, epsilon=9.0, delta=1e-9)
+    Ledger(tmp_path / "b.sqlite").set_budget("private", rho=1.0, epsilon=10.0, delta=1e-9)
     words = (
         "release private.csv --public public.csv --schema schema.toml --workload 2 -m pmw-pub -O rounds=60"
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
+from openprior.command_line import options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json
 
@@ -54,10 +54,8 @@ def evaluate(
     place = report or _beside(release, ".evaluation") / "report.html"
     check_place(place)
     opened = op.open_release(release)
-    rows = open_source(private)  # once for all, because a workbook is read as a whole
-    errors = op.evaluate(
-        opened, rows, workload=None if workload is None else arguments.workload(workload), of=of
-    )
+    rows = open_source(private, opened.schema)  # once for all, because a workbook is read as a whole
+    errors = op.evaluate(opened, rows, workload=workload, of=of)
     quality = None if quick and target is None else op.evaluate_quality(opened, rows, target=target)
     write_report(opened, errors, rows, place, quality=quality)
     facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
@@ -124,7 +122,7 @@ def estimate(
         private,
         epsilon=epsilon,
         delta=delta,
-        workload=None if workload is None else arguments.workload(workload),
+        workload=workload,
         of=of,
         ledger=options.chosen_ledger(ledger, ledger_timeout),
         dataset=dataset,

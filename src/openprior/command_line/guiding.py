@@ -46,7 +46,7 @@ def plan(
     planned = op.plan(
         op.Schema.load(schema),
         n=rows,
-        workload=arguments.workload(workload),
+        workload=workload,
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -176,7 +176,7 @@ def tune(
             public,
             past,
             schema=None if schema is None else op.Schema.load(schema),
-            workload=arguments.workload(workload),
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             grid=None if not choices else arguments.grid(choices),

@@ -87,7 +87,7 @@ def release(
             public=public,
             schema=declared,
             reading=reading,
-            workload=arguments.workload(workload),
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             mechanism=arguments.mechanism(mechanism, option or []),

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
+from openprior.tables.source import open_source
 from openprior.whole import write_file
 
 __all__ = [
@@ -76,9 +77,9 @@ def evaluate(
     release: Any,
     private: Any,
     *,
-    workload: WorkloadPlan | Workload | None = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
 ) -> Evaluation:
     """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
 
@@ -89,12 +90,17 @@ def evaluate(
     """
     release = _opened(release)
     opened = release if isinstance(release, Release) else None
+    choice("of =", of, "synthetic", "answers")
     if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
+    schema = None if schema is None else need_schema(schema)
+    # Opened here, once: a stream can be read only once, unless its source keeps it.
+    if opened is None and not isinstance(release, Table):
+        release = open_source(release, schema)
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     if schema is None:
         schema = opened.schema if opened else Schema.draft(release)
-    need_schema(schema)
+    private = private if isinstance(private, Table) else open_source(private, schema)
     errors = workload_errors(release, private, schema, workload=workload, of=of)
     rows = opened.synthetic if opened else release
     if isinstance(private, Table) or isinstance(rows, Table):
@@ -139,7 +145,7 @@ def released_shares(
     return {m: v / v.sum() for m, v in answers.items()}
 
 
-def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
+def tables_of(release: Any, private: Any, schema: Schema | str | Path | None) -> tuple[Table, Table, Schema]:
     """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
     release = _opened(release)
     if schema is None and not isinstance(release, Release):

@@ -13,11 +13,12 @@ import numpy as np
 
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
+from openprior.given import finite_number
 from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
-from openprior.questions.workload import Workload, all_marginals, workload_on
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.certificate import certify
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
@@ -45,8 +46,8 @@ def best_mixture_error(
     private: Any,
     public: Any,
     *,
-    schema: Schema | None = None,
-    workload: Any = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise: str = "gaussian",
@@ -68,6 +69,7 @@ def best_mixture_error(
     max_seconds   of the exact form; the private one always solves to the end
     reading       how text is written in the files, where no schema is given; a schema has it in it
     """
+    max_seconds = finite_number("max_seconds", max_seconds)
     schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
     source, (public_source,) = open_apart(private, [public], schema, reading=reading)

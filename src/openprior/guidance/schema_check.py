@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
-from openprior.given import flag
+from openprior.given import finite_number, flag, shown
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
 from openprior.privacy.statistics import Counts
@@ -106,10 +106,10 @@ class SchemaCheck:
 
     def __getitem__(self, name: str) -> ColumnCheck:
         for column in self.columns:
-            if column.name == name:
+            if isinstance(name, str) and column.name == name:
                 return column
         raise OptionError(
-            f"column '{name}' is not in the schema; it has {', '.join(c.name for c in self.columns)}"
+            f"column {shown(name)} is not in the schema; it has {', '.join(c.name for c in self.columns)}"
         )
 
     @property
@@ -141,7 +141,7 @@ class SchemaCheck:
 
 
 def check_schema(
-    schema: Schema,
+    schema: Schema | str | Path,
     table: Any,
     *,
     private: bool = False,
@@ -159,8 +159,9 @@ def check_schema(
     epsilon      the table is private and the shares come with noise, for (ε, δ) in all; they may be kept
     relation, ledger, dataset, seed, acknowledge_refusals   as for a release; with `epsilon` only
     """
-    need_schema(schema)
+    schema = need_schema(schema)
     flag("private", private)
+    delta = finite_number("delta", delta)
     if epsilon is None:
         given = {"delta": delta != 0.0, "ledger": ledger is not None, "seed": seed is not None}
         for option, is_given in given.items():

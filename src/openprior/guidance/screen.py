@@ -12,7 +12,7 @@ selected and these rows counted (`schema/fates.py` has the reasons), and the ver
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,11 +153,11 @@ class Screening:
 
 def screen(
     private: Any,
-    candidates: Mapping[str, Any] | Sequence[Any],
+    candidates: Any,
     *,
     epsilon: float,
     delta: float = 0.0,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     by: str = "distance",
     marginals: int = 1,
     relation: str = "replace-one",
@@ -169,7 +169,7 @@ def screen(
 ) -> Screening:
     """Rank public tables by how close they are to the private one, for (ε, δ) in all.
 
-    candidates   public tables by name, or a list of paths or tables
+    candidates   a list of public tables, these by name in a mapping, or one table; paths as well
     schema       what the columns are; drafted from the first candidate if not given
     by           "distance" of the table as it stands, or "mixture": what reweighting its rows cannot repair
     marginals    compare all marginals of so many columns
@@ -224,14 +224,16 @@ class _Candidates:
 
 def _encoded(
     private: Any,
-    candidates: Mapping[str, Any] | Sequence[Any],
-    schema: Schema | None,
+    candidates: Any,
+    schema: Schema | str | Path | None,
     reading: Reading | None,
 ) -> tuple[Source, list[Source], _Candidates]:
     """The private table and the public ones, opened, and these as codes, by name."""
     schema = None if schema is None else need_schema(schema)
+    if _is_table(candidates):
+        candidates = [candidates]
     tables = list(
-        candidates.values() if isinstance(candidates, Mapping) else several("the public tables", candidates)
+        candidates.values() if isinstance(candidates, Mapping) else several("candidates", candidates)
     )
     if not tables:
         raise OptionError("there is no public table to screen; give at least one")
@@ -244,6 +246,23 @@ def _encoded(
     schema = schema or Schema.draft(publics[0], reading=reading)
     rows = {name: encode_table(public, schema) for name, public in sources.items()}
     return source, publics, _Candidates(schema, rows)
+
+
+def _is_column(values: object) -> bool:
+    """Whether these are the values of one column, and no table: the rows of a table have names."""
+    if isinstance(values, list | tuple):
+        return not (values and isinstance(values[0], Mapping))
+    if isinstance(values, np.ndarray):
+        return values.dtype.names is None
+    return type(values).__name__ == "Series"
+
+
+def _is_table(candidates: object) -> bool:
+    """Whether it is one table and no list of them: a frame, a path that is no text, a dict of columns."""
+    if isinstance(candidates, Mapping):
+        return bool(candidates) and all(_is_column(values) for values in candidates.values())
+    listed = isinstance(candidates, str | bytes | Mapping | Sequence | Set | Iterator)
+    return not listed and candidates is not None and not isinstance(candidates, np.ndarray)
 
 
 def _named(sources: list[Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from openprior.tables.encode import Encoder
 from openprior.tables.same import check_rows
 from openprior.tables.source import Source, open_source
 
-__all__ = ["Purpose", "Session", "open_question", "open_session"]
+__all__ = ["Purpose", "Session", "open_question", "open_session", "request_of"]
 
 RowCheck = Callable[[int], None]
 """Told the number of rows, where it is public, before anything is charged; may refuse the table by raising."""
@@ -104,18 +104,7 @@ def open_session(
         seed = whole_number("seed", seed, 0)
     noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
-    details = {
-        "mechanism": purpose.name,
-        "options": dict(purpose.options),
-        "schema": schema.hash,
-        **purpose.more,
-        "unit": {
-            "person": schema.person_id,  # None: every row is one
-            "rows_per_person": unit.rows_per_person,
-            "relation": str(unit.relation),
-        },
-        "seed": seed,
-    }
+    details = {**request_of(purpose, schema, unit), "seed": seed}
     budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
@@ -143,6 +132,21 @@ def open_session(
                 curator.remark(as_remark(words))
         account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
+
+
+def request_of(purpose: Purpose, schema: Schema, unit: Unit) -> dict[str, object]:
+    """What is asked, as ledger and journal write it down; beside it stand the dataset, ε, δ and the seed."""
+    return {
+        "mechanism": purpose.name,
+        "options": dict(purpose.options),
+        "schema": schema.hash,
+        **purpose.more,
+        "unit": {
+            "person": schema.person_id,  # None: every row is one
+            "rows_per_person": unit.rows_per_person,
+            "relation": str(unit.relation),
+        },
+    }
 
 
 def _facts(

@@ -17,16 +17,18 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import choice, flag, path_of, shown
+from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.methods.spelling import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
-from openprior.privacy.session import Purpose, Session, open_session
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.privacy.session import Purpose, Session, open_session, request_of
+from openprior.privacy.unit import Unit
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
@@ -109,11 +111,11 @@ def release(
     private: Any,
     public: Any = None,
     *,
-    schema: Schema | None = None,
-    workload: WorkloadPlan | Workload | None = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
-    mechanism: Mechanism | None = None,
+    mechanism: MechanismLike | None = None,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
     seed: int | None = None,
@@ -146,11 +148,9 @@ def release(
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
-    chosen: Mechanism = Tilt() if mechanism is None else mechanism
-    if not isinstance(chosen, Mechanism):
-        raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
-    if progress is not None and not callable(progress):
-        raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
+    chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
+    workload = None if workload is None else need_workload(workload)
+    check_progress(progress)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -161,7 +161,11 @@ def release(
     if resume and out is not None and ledger is not None:
         folder = path_of("the output folder", out, error=ReleaseError)
         if _is_written(folder):
-            return _finished(folder, ledger)
+            asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+            asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
+            if dataset is not None:
+                asked["dataset"] = text_of("dataset", dataset)
+            return _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
     target = None if out is None else fresh(out)
 
     schema = None if schema is None else need_schema(schema)
@@ -172,12 +176,10 @@ def release(
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-    more = {"workload": _digest(work), "public": None if public_table is None else _content(public_table)}
-    purpose = Purpose(chosen.name, chosen.options, more)
     with open_session(
         private,
         schema,
-        purpose,
+        _purpose(chosen, work, public_table),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -278,12 +280,34 @@ def _is_written(out: Path) -> bool:
     return out.is_dir() and journal_of(out.absolute()).exists()
 
 
-def _finished(out: Path, ledger: str | Path | Ledger) -> Release:
-    """The release of a run that was stopped between writing its folder and closing; reads no private row."""
+def _finished(
+    out: Path,
+    ledger: str | Path | Ledger,
+    asked: dict[str, Any],
+    mechanism: Mechanism,
+    schema: Any,
+    workload: Any,
+    public: Any,
+    relation: str,
+) -> Release:
+    """The release of a run that was stopped between writing its folder and closing, if it is what is asked for now;
+    reads no private row."""
     opened = open_release(out)
+    schema = opened.schema if schema is None else need_schema(schema)
+    purpose = _purpose(
+        mechanism,
+        _workload(workload, schema),
+        None if public is None else encode_table(public, schema),
+    )
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    finish_run(book, out.absolute(), opened.certificate.run)
+    unit = Unit.of(schema, relation)
+    finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
     return opened
+
+
+def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
+    more = {"workload": _digest(work), "public": None if public is None else _content(public)}
+    return Purpose(mechanism.name, mechanism.options, more)
 
 
 # Through the curator, and after it.

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorWarning, SchemaError
-from openprior.given import path_of, several, shown
+from openprior.given import flag, path_of, several, shown, whole_number
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
@@ -35,10 +35,16 @@ __all__ = ["Schema", "need_schema", "reading_of"]
 
 
 def need_schema(value: object) -> "Schema":
-    """The value, which a caller gave as a schema, if it is one."""
+    """The schema that a caller gave: one as it is, or the path of its file."""
+    if isinstance(value, str) and "\n" in value:
+        raise SchemaError(
+            "the schema is a text of several lines; give the path of its file, or openprior.Schema.from_toml(text)"
+        )
+    if isinstance(value, str | os.PathLike):
+        return Schema.load(value)
     if not isinstance(value, Schema):
         raise SchemaError(
-            f"the schema is {shown(value)}; give one, such as openprior.Schema.load('schema.toml')"
+            f"the schema is {shown(value)}; give one, or the path of its file, such as 'schema.toml'"
         )
     return value
 
@@ -71,6 +77,8 @@ class Schema:
     """Remarks of the draft, by column; written as comments."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.columns, str | os.PathLike):
+            raise SchemaError("a schema is not made of a path; write openprior.Schema.load(path)")
         for name, kind in (("columns", Column), ("hierarchies", Hierarchy)):
             parts = several(f"a schema's {name}", getattr(self, name), error=SchemaError)
             for part in parts:
@@ -177,15 +185,15 @@ class Schema:
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
-            if column.name == name:
+            if isinstance(name, str) and column.name == name:
                 return column
-        raise SchemaError(f"column '{name}' is not in the schema; it has {', '.join(self.names)}")
+        raise SchemaError(f"column {shown(name)} is not in the schema; it has {', '.join(self.names)}")
 
     def parents(self, name: str) -> Parents:
         """The level above a column (or level): its name, its labels, the parent code of each child code."""
-        level = next((h for h in self.hierarchies if h.column == name), None)
+        level = next((h for h in self.hierarchies if isinstance(name, str) and h.column == name), None)
         if level is None:
-            raise SchemaError(f"'{name}' has no hierarchy; declare one under [hierarchies]")
+            raise SchemaError(f"{shown(name)} has no hierarchy; declare one under [hierarchies]")
         child = next((h for h in self.hierarchies if h.name == name), None)
         base = self[self._base(name)]
         extras = ["other"] * base.other + ["missing"] * base.missing
@@ -217,7 +225,8 @@ class Schema:
         `list_columns` also tells which columns the table has: for public tables only, because the first line
         of a private file without a header is somebody's row.
         """
-        present = list(names)
+        present = [name for name in several("names", names, error=SchemaError) if isinstance(name, str)]
+        person_id = flag("person_id", person_id)
         needed = (*self.reads, self.person_id) if person_id and self.person_id is not None else self.reads
         for name in needed:
             times = present.count(name)
@@ -297,12 +306,11 @@ class Schema:
         """The schema of a table that is integer-coded already: codes 0..size-1, nothing missing."""
         if not isinstance(sizes, Mapping):
             raise SchemaError(f"the sizes are {shown(sizes)}; give a mapping of column names to sizes")
-        for name, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise SchemaError(
-                    f"column {shown(name)} has size {shown(size)}; use a whole number of at least 1"
-                )
-        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in sizes.items()))
+        plain = {
+            name: whole_number(f"the size of column {shown(name)}", size, 1, error=SchemaError)
+            for name, size in sizes.items()
+        }
+        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in plain.items()))
 
     def to_toml(self) -> str:
         """The schema as TOML, one table per column, the draft's remarks as comments."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from openprior.errors import SchemaError
-from openprior.given import flag, several, shown, whole_number
+from openprior.given import flag, several, shown, text_of, whole_number
 from openprior.schema.columns import Column
 from openprior.schema.drafting.categories import Drafted
 from openprior.schema.drafting.distinct import Options, count_columns
@@ -54,7 +54,8 @@ def draft_columns(
         if not 1 <= whole_number(option, number, error=SchemaError) <= _MOST:
             raise SchemaError(f"{option} = {shown(number)}; use at least 1 and at most {_MOST:,}")
     options = Options(bins, max_values, flag("other", other), reading)
-    exclude = (exclude,) if isinstance(exclude, str) else several("exclude", exclude, error=SchemaError)
+    exclude = several("exclude", exclude, error=SchemaError)
+    include = several("include", include, error=SchemaError)
     source = open_source(public, reading=reading)
     names = _wanted(source, person_id, exclude, include)
     columns: list[Column] = []
@@ -91,15 +92,15 @@ def _wanted(
     source: Source, person_id: str | None, exclude: Sequence[str], include: Sequence[str]
 ) -> list[str]:
     """The columns to draft."""
-    if person_id is not None and person_id not in source.columns:
+    if person_id is not None and text_of("person_id", person_id, error=SchemaError) not in source.columns:
         raise SchemaError(
             f"{source.name} has no person id column '{person_id}'; it has {', '.join(source.columns)}"
         )
     for wish, listed in (("leave out", exclude), ("take in", include)):
         for name in listed:
-            if name not in source.columns:
+            if not isinstance(name, str) or name not in source.columns:
                 raise SchemaError(
-                    f"{source.name} has no column '{name}' to {wish}; it has {', '.join(source.columns)}"
+                    f"{source.name} has no column {shown(name)} to {wish}; it has {', '.join(source.columns)}"
                 )
     for name in include:
         if name in exclude or name == person_id:

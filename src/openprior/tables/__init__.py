@@ -28,6 +28,7 @@ convert.py      Arrow arrays as plain numbers; the one place where text is parse
 lookup.py       from the values of one column to its codes
 fate_codes.py   what becomes of the values of one column: clipped, not listed, unreadable, missing
 objects.py      Python objects as Arrow, each by its own type
+python_rows.py  dicts of columns, lists of dicts, structured arrays and Series as sources
 identity.py     whose row it is, however the id is stored
 limit.py        at most Δ rows per person, the same ones in every order
 encode.py       from a source to tables of codes: schema, lookup and limit together

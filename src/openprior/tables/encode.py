@@ -14,7 +14,7 @@ import pyarrow as pa
 from openprior.errors import EncodeError, SourceError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
-from openprior.schema.columns import Column
+from openprior.schema.columns import Boolean, Column
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
 from openprior.tables.fate_codes import FateCoder, coder_of
@@ -135,6 +135,10 @@ def _refusal(coder: Coder, mark: int, example: Any) -> str:
     shown = "" if example is None else f" (for example {_shown(example)})"
     if mark == coder.refused_null:
         return f"column '{column.name}' has missing values; set missing = true in the schema"
+    if isinstance(column, Boolean):
+        no, yes = (f"'{label}'" for label in column.value_labels)
+        remedy = 'make it kind = "categorical" with all its values, or set other = true and out_of_domain = "other"'
+        return f"column '{column.name}' is boolean and has values other than {no} and {yes}{shown}; {remedy}"
     if not isinstance(column, Binned):
         remedy = 'list them or set other = true and out_of_domain = "other"'
         return f"column '{column.name}' has values outside its list{shown}; {remedy}"

@@ -8,6 +8,7 @@ time. Nothing it raises quotes a row: the table may be private.
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,10 +16,12 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from openprior.errors import OpenPriorError, SourceError
+from openprior.given import shown
 from openprior.schema.base import Schema
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.address import is_address
 from openprior.tables.objects import object_array
+from openprior.tables.python_rows import columns_of
 
 __all__ = ["BATCH_ROWS", "Source", "open_source"]
 
@@ -84,14 +87,19 @@ def open_source(data: object, schema: Schema | None = None, *, reading: Reading 
         return _memory(data)
     if isinstance(data, pads.Dataset):
         return _Passes(data.schema.names, _dataset_pass(data))
+    if isinstance(data, pads.Scanner):
+        data = data.to_reader()
     if isinstance(data, pa.RecordBatchReader):
         return _Once(data)
+    columns = columns_of(data)
+    if columns is not None:
+        return _Passes(list(columns.parts), partial(columns.batches, most=BATCH_ROWS), rows=columns.rows)
     foreign = _foreign(data, library)
     if foreign is not None:
         return foreign
     raise SourceError(
-        f"cannot read rows from a {type(data).__name__}; "
-        "give a pandas, Polars, Arrow, DuckDB or Spark table, the path of a file or folder, or a database's address"
+        f"cannot read rows from {shown(data)}; give a pandas, Polars, Arrow, DuckDB or Spark table, a dict of columns, "
+        "a list of dicts, the path of a file or folder, or a database's address"
     )
 
 

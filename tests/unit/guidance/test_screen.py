@@ -80,7 +80,7 @@ def test_it_is_charged_once_for_all_candidates() -> None:
     ledger = Ledger()
     with pytest.raises(LedgerError, match="no budget in this ledger yet"):
         op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
-    ledger.set_budget("survey", rho=0.1, epsilon=0.4, delta=0.0)
+    ledger.set_budget("survey", rho=0.08, epsilon=0.4, delta=0.0)
     found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
     (status,) = ledger.datasets()
     assert status.name == "survey"
@@ -124,7 +124,7 @@ def test_under_add_remove_the_number_of_rows_is_measured_too() -> None:
 
 def test_runs_about_other_neighbours_are_not_added_up() -> None:
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    ledger.set_budget("survey", epsilon=1.0, delta=0.0)
     op.screen(
         PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, relation="add-remove", ledger=ledger, dataset="survey"
     )
@@ -134,7 +134,7 @@ def test_runs_about_other_neighbours_are_not_added_up() -> None:
 
 def test_a_table_that_does_not_fit_and_a_bad_seed_cost_nothing() -> None:
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    ledger.set_budget("survey", epsilon=1.0, delta=0.0)
     bad = PRIVATE.set_column(0, "a", pa.array(np.full(PRIVATE.num_rows, 9)))
     for relation in ("replace-one", "add-remove"):
         with pytest.raises(op.OpenPriorError):

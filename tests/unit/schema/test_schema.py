@@ -117,7 +117,7 @@ def test_duplicate_columns_and_bad_sizes() -> None:
     column = Boolean(name="b")
     with pytest.raises(SchemaError, match="'b' is declared twice"):
         Schema((column, column))
-    with pytest.raises(SchemaError, match="size 0"):
+    with pytest.raises(SchemaError, match=r"the size of column .a. \(0\) must be"):
         Schema.from_sizes({"a": 0})
     with pytest.raises(SchemaError, match="'z' is not in the schema; it has b"):
         Schema((column,))["z"]
