@@ -31,6 +31,7 @@ from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
 from openprior.releases.measurements import Measurements
+from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.decode import Decoder
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Release", "open_release", "release"]
-
-FORMATS = ("parquet", "csv")
-"""Of the synthetic rows."""
 
 
 class Release:
@@ -91,8 +89,8 @@ class Release:
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all."""
-        choice("format", format, *FORMATS)
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+        check_format(choice("format", format, *FORMATS), self.schema)
         folder = fresh(path)
         with appearing(folder) as draft:
             write(self, draft, format)
@@ -164,6 +162,7 @@ def release(
     private, others = open_apart(private, [] if public is None else [public])
     public_source = others[0] if others else None
     schema = _schema(schema, public_source)
+    check_format(format if target is not None else "parquet", schema)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
