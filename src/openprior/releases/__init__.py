@@ -7,6 +7,8 @@ measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
 answers_file.py   the answers to a whole workload as one table
+more_rows.py      more rows, fewer, or rows with given values
+frames.py         rows for pandas and Polars
 view.py           what another table says beside a release
 seal.py           the digest of every file, so that a folder is what was written or is refused
 folder.py         the release folder: written whole or not at all, read with suspicion

@@ -8,7 +8,7 @@ not at all. Reopening it needs no private data.
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,9 @@ from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, 
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
+from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
+from openprior.releases.more_rows import draw_rows
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema, need_schema
@@ -87,6 +89,32 @@ class Release:
     def answers(self, columns: Iterable[str]) -> "pa.Table":
         """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
         return labelled(self.model, self.schema, self.measurements, columns)
+
+    def rows(
+        self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> "pa.Table":
+        """More rows, fewer, or rows with given values, with labels and types; the released rows if nothing is asked.
+
+        n       how many; with `where`, as many as the release expects there if not given
+        where   labels by column or level, such as {"sex": "F", "age": ["[18, 30)", 45]}: one or several; a number or
+                a date stands for the bin it lies in, None for missing
+        seed    for the same rows again; fresh ones if not given
+
+        Post-processing of the release: it costs nothing and knows no more than the released model. Rows are drawn from
+        the model, restricted to what is asked; a model that cannot be restricted has its released rows filtered. The
+        table's metadata say which (`openprior`). Inside a bin, values are those of released rows.
+        """
+        return draw_rows(
+            self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
+        )
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
+        return pandas_frame(self.synthetic, self.schema)
+
+    def to_polars(self) -> Any:
+        """The synthetic rows as a Polars DataFrame."""
+        return polars_frame(self.synthetic)
 
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
         """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
@@ -166,6 +194,7 @@ def release(
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
+    fitted = chosen.fitted(schema)
     more = {"workload": _digest(work), "public": None if public_table is None else _content(public_table)}
     purpose = Purpose(chosen.name, chosen.options, more)
     with open_session(
@@ -188,7 +217,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic = _make(session, fitted, public_table, public_source, work, progress)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))

@@ -8,6 +8,7 @@ same.py         refuses a public table that is the private one
 unwrap.py       Arrow arrays without their wrapping
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed
 lookup.py       from the values of one column to its codes
+conditions.py   which codes a user's conditions allow
 objects.py      Python objects as Arrow, each by its own type
 identity.py     whose row it is, however the id is stored
 limit.py        at most Δ rows per person, the same ones in every order
