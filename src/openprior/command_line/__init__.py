@@ -10,6 +10,7 @@ ledgers.py         ledger show, budget, close
 schemas.py         schema draft
 demo.py            demo
 demonstration.py   what the demo does
+query_file.py      queries from a file
 arguments.py       what words on the command line mean
 options.py         options that mean the same everywhere
 terminal.py        what a person sees: JSON, progress, warnings, bugs

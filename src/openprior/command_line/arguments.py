@@ -2,9 +2,12 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 from typing import Any
 
+from openprior.command_line.query_file import read_queries
 from openprior.errors import OptionError
+from openprior.questions.query_text import split_words
 
 __all__ = ["grid", "mechanism", "table", "workload"]
 
@@ -80,15 +83,16 @@ def grid(texts: list[str]) -> list[Any]:
 
 
 def _split(text: str, sign: str) -> list[str]:
-    """The parts between signs, but for signs in parentheses.
+    """The parts between signs, but for signs in parentheses or in double quotes, where parentheses are none, either.
 
-    >>> _split("a=1,b=(x,y)", ",")
-    ['a=1', 'b=(x,y)']
+    >>> _split('a=1,b=(x,y),c="[0, 1)"', ",")
+    ['a=1', 'b=(x,y)', 'c="[0, 1)"']
     """
-    parts, depth = [""], 0
+    parts, depth, in_quotes = [""], 0, False
     for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == sign and depth == 0:
+        in_quotes ^= letter == '"'
+        depth += 0 if in_quotes else (letter == "(") - (letter == ")")
+        if letter == sign and depth == 0 and not in_quotes:
             parts.append("")
         else:
             parts[-1] += letter
@@ -110,7 +114,9 @@ def _value(kind: str, key: str, text: str) -> Any:
             raise OptionError(f"option {key} = '{text}' names {len(settings)} settings; give one")
         return settings[0]
     if kind.startswith("tuple[str"):
-        return tuple(part.strip() for part in text.split(";") if part.strip())
+        if text.startswith("@"):
+            return read_queries(Path(text[1:]))
+        return tuple(part for part in split_words(text, ";") if part)
     if kind.startswith("tuple[float"):
         try:
             return tuple(float(part) for part in text.split(","))

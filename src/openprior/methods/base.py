@@ -144,7 +144,7 @@ class Mechanism(ABC):
         }
 
     def fitted(self, schema: Schema) -> Self:
-        """Itself with every option in codes of the schema; raises where one does not fit, before anything is charged."""
+        """Itself with every option in codes of the schema; raises, before any charge, where one does not fit."""
         inner = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
         fits = {k: v.fitted(schema) for k, v in inner.items() if isinstance(v, Mechanism)}
         return self if all(inner[k] is v for k, v in fits.items()) else dataclasses.replace(self, **fits)

@@ -6,7 +6,8 @@ table_files.py    tables as Parquet or CSV, from which every value comes back as
 measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
-answers_file.py   the answers to a whole workload as one table
+query_answers.py  the answers to queries that were measured
+answers_file.py   the answers to a whole workload, and to queries, as one table
 more_rows.py      more rows, fewer, or rows with given values
 frames.py         rows for pandas and Polars
 view.py           what another table says beside a release

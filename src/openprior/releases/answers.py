@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.errors import WorkloadError
 from openprior.given import several
 from openprior.models.base import Model
 from openprior.questions.workload import Marginal, canonical
-from openprior.releases.intervals import Known, known_about
+from openprior.releases.intervals import Known, coarser, known_about
 from openprior.releases.measurements import Measurements
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from openprior.schema.base import Schema
 
-__all__ = ["NUMBERS", "headings", "labelled", "number_columns", "numbers_of"]
+__all__ = ["NUMBERS", "headings", "labelled", "number_columns", "numbers_of", "with_interval"]
 
 Floats = NDArray[np.float64]
 _Numbers = tuple[NDArray[Any], ...]
@@ -41,26 +42,51 @@ def labelled(
 ) -> "pa.Table":
     """One marginal: one label column each, as asked, then estimate, standard_error, low, high, basis; one row per cell.
 
-    A column that is itself called `estimate` (or `low`, …) comes back as `estimate (column)`.
+    A level of a hierarchy may stand for its column. A column that is itself called `estimate` (or `low`, …) comes back
+    as `estimate (column)`.
     """
     import pyarrow as pa
 
     asked = (columns,) if isinstance(columns, str) else several("the columns", columns, error=WorkloadError)
-    marginal = canonical(asked, model.domain)
-    sizes = [model.domain[a] for a in marginal]
-    place = np.arange(model.domain.size(marginal)).reshape(sizes)
+    marginal = canonical(asked, schema.full_domain)
+    if any(a in schema.levels for a in marginal):
+        numbers = _level_numbers(model, schema, measurements, marginal)
+    else:
+        Cells(model.domain, [marginal])  # refuses what is too large
+        (numbers,) = numbers_of(model, measurements, [marginal])
+    labels = [schema.levels[a].labels if a in schema.levels else schema[a].labels for a in asked]
+    sizes = [len(some) for some in labels]
+    place = np.arange(len(numbers[0])).reshape([sizes[asked.index(a)] for a in marginal])
     order = np.ascontiguousarray(place.transpose([marginal.index(a) for a in asked])).reshape(-1)
-    sizes = [model.domain[a] for a in asked]
-    codes = np.unravel_index(np.arange(model.domain.size(asked)), sizes)
+    codes = np.unravel_index(np.arange(len(order)), sizes)
     names = headings(asked, (*NUMBERS, "basis"))
     table = {
-        names[a]: pa.DictionaryArray.from_arrays(
-            pa.array(c.astype(np.int32)), pa.array(schema[a].labels)
-        ).cast(pa.string())
-        for a, c in zip(asked, codes, strict=True)
+        names[a]: pa.DictionaryArray.from_arrays(pa.array(c.astype(np.int32)), pa.array(some)).cast(
+            pa.string()
+        )
+        for a, c, some in zip(asked, codes, labels, strict=True)
     }
-    (numbers,) = numbers_of(model, measurements, [marginal])
     return pa.table({**table, **number_columns(*(part[order] for part in numbers))})
+
+
+def _level_numbers(
+    model: Model, schema: "Schema", measurements: Measurements, marginal: Marginal
+) -> _Numbers:
+    """As `numbers_of`, with levels in place of columns. How far off a sum of answers is, a model does not say."""
+    below = {schema.levels[a].column if a in schema.levels else a: a for a in marginal}
+    if len(below) < len(marginal):
+        raise WorkloadError(
+            f"{' × '.join(marginal)} names a column together with a level above it; name one of them"
+        )
+    (fine,) = Cells(model.domain, [canonical(below, model.domain)]).marginals
+    table = model.answers([fine])[fine].reshape([model.domain[a] for a in fine])
+    for axis, column in enumerate(fine):
+        level = schema.levels.get(below[column])
+        if level is not None:
+            table = coarser(table, axis, level.codes, len(level.labels))
+    names = [below[column] for column in fine]
+    estimate = np.ascontiguousarray(table.transpose([names.index(a) for a in marginal])).reshape(-1)
+    return with_interval(estimate, None, known_about(measurements, marginal, schema.levels))
 
 
 def headings(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
@@ -82,12 +108,12 @@ def numbers_of(model: Model, measurements: Measurements, marginals: Sequence[Mar
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
     answers, errors = model.answers(marginals), model.standard_errors(marginals)
     return [
-        _interval(answers[m], None if errors is None else errors[m], known_about(measurements, m))
+        with_interval(answers[m], None if errors is None else errors[m], known_about(measurements, m))
         for m in marginals
     ]
 
 
-def _interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Numbers:
+def with_interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Numbers:
     nothing = np.full(len(estimate), np.nan)
     error = nothing if error is None else error
     basis = np.isfinite(error).astype(np.int8)

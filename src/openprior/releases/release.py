@@ -28,6 +28,7 @@ from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.answers import labelled
+from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
@@ -86,8 +87,15 @@ class Release:
             self._codes = encode_table(self.synthetic, self.schema)
         return self._codes
 
-    def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
+    def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
+        """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
+
+        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
+        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
+        it), and those to the queries that were measured.
+        """
+        if columns is None:
+            return all_answers(self.model, self.schema, self.measurements, self.workload)
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def rows(

@@ -119,7 +119,9 @@ def private(seed: int) -> pa.Table:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One release in both formats; by a method that measures marginals and queries."""
     place = tmp_path_factory.mktemp("formats")
-    mechanism = op.Ide(queries=("prefixes(b)", "where(b=0-1, low=1)"))
+    mechanism = op.Ide(
+        queries=["prefixes(b)", {"b": ["0", 1], "low": 1}, {"estimate": [*ODD[:2], "(missing)"]}]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OpenPriorWarning)
         made = op.release(
@@ -159,16 +161,16 @@ def test_the_long_form_has_every_answer(folders: tuple[Path, Path]) -> None:
     table = csv.read_csv(plain, convert_options=options, parse_options=parsing)
     shown = ["estimate (column)", "b", "low (column)", "r"]
     numbers = ["estimate", "standard_error", "low", "high", "basis"]
-    assert [n for n in table.column_names if n not in ("query",)] == ["marginal", *shown, "cell", *numbers]
+    assert table.column_names == ["marginal", *shown, "query", "cell", *numbers]
     assert table.num_rows == len(wanted)
     kinds = {name: type(table[name].drop_null()[0].as_py()) for name in shown}
     for row, packed_row in zip(table.to_pylist(), wanted, strict=True):
-        assert [row[n] for n in ("marginal", "cell", *numbers)] == [
-            packed_row[n] for n in ("marginal", "cell", *numbers)
+        assert [row[n] for n in ("marginal", "query", "cell", *numbers)] == [
+            packed_row[n] for n in ("marginal", "query", "cell", *numbers)
         ]
         there = [name for name in shown if row[name] is not None]
         assert [row[name] for name in there] == [
-            kinds[name](v) for name, v in zip(there, packed_row["values"], strict=True)
+            kinds[name](v) for name, v in zip(there, packed_row["values"] or (), strict=True)
         ]
     labels = pc.drop_null(table["estimate (column)"]).unique().to_pylist()
     assert labels == [*ODD, "(missing)"]
