@@ -3,6 +3,7 @@
 main.py            the program: families of commands, errors as one line
 program.py         every option at most once
 releasing.py       release, check, mechanisms
+asking.py          answers, rows
 guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate
 auditing.py        audit

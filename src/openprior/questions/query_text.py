@@ -6,27 +6,39 @@
 ('a = b', 'age', 'age', '"a = b"')
 """
 
+import itertools
 import json
 import re
+from collections.abc import Iterator
 
 from openprior.errors import WorkloadError
 
-__all__ = ["is_quoted", "query_parts", "quoted", "split_words", "unclear", "unquoted"]
+__all__ = ["first_word", "is_quoted", "query_parts", "quoted", "split_words", "unclear", "unquoted"]
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 
 
 def split_words(text: str, sign: str) -> list[str]:
     """The words between signs, stripped; signs in double quotes are no signs."""
-    words, begin, in_quotes, escaped = [], 0, False, False
+    places = [-1, *_places(text, sign), len(text)]
+    return [text[begin + 1 : end].strip() for begin, end in itertools.pairwise(places)]
+
+
+def first_word(text: str, sign: str) -> tuple[str, str | None]:
+    """What stands before the first sign, and what after it; None if there is no sign."""
+    place = next(_places(text, sign), None)
+    return (text.strip(), None) if place is None else (text[:place].strip(), text[place + 1 :].strip())
+
+
+def _places(text: str, sign: str) -> Iterator[int]:
+    """Where a sign stands outside quotes."""
+    in_quotes = escaped = False
     for place, letter in enumerate(text):
         if letter == '"' and not escaped:
             in_quotes = not in_quotes
         elif letter == sign and not in_quotes:
-            words.append(text[begin:place])
-            begin = place + 1
+            yield place
         escaped = in_quotes and letter == "\\" and not escaped
-    return [word.strip() for word in (*words, text[begin:])]
 
 
 def is_quoted(word: str) -> bool:

@@ -53,11 +53,11 @@ def check_format(format: str, schema: "Schema") -> None:
             )
 
 
-def write_table(table: "pa.Table", path: Path) -> None:
-    """Write a table in the format that the path ends in; nothing is rounded and no text is changed."""
+def write_table(table: "pa.Table", path: Path, format: str | None = None) -> None:
+    """Write a table, in the format that the path ends in if not said; nothing is rounded and no text is changed."""
     from pyarrow import csv, parquet
 
-    if path.suffix == ".parquet":
+    if (format or path.suffix.removeprefix(".")) == "parquet":
         parquet.write_table(table, path)
         return
     plain = _plain(table)
