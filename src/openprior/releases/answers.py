@@ -22,6 +22,7 @@ from openprior.models.base import Model
 from openprior.questions.workload import Marginal, canonical
 from openprior.releases.intervals import Known, coarser, known_about
 from openprior.releases.measurements import Measurements
+from openprior.tables.conditions import known_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ def labelled(
     import pyarrow as pa
 
     asked = (columns,) if isinstance(columns, str) else several("the columns", columns, error=WorkloadError)
-    marginal = canonical(asked, schema.full_domain)
+    marginal = canonical([known_name(a, schema) for a in asked], schema.full_domain)
     if any(a in schema.levels for a in marginal):
         numbers = _level_numbers(model, schema, measurements, marginal)
     else:

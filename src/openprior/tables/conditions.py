@@ -24,7 +24,7 @@ from openprior.schema.bins import Integer
 from openprior.schema.columns import Column
 from openprior.tables.lookup import Coder
 
-__all__ = ["allowed_codes", "code_of", "marked_codes"]
+__all__ = ["allowed_codes", "code_of", "known_name", "marked_codes"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -59,13 +59,7 @@ def allowed_codes(where: object, schema: Schema) -> dict[str, Flags]:
 
 def marked_codes(name: object, values: object, schema: Schema) -> tuple[str, Flags]:
     """The column that one condition speaks of, and which of its codes it allows."""
-    known = schema.full_domain
-    if not isinstance(name, str) or name not in known:
-        close = get_close_matches(name, known.attributes, 1) if isinstance(name, str) else []
-        meant = f"did you mean '{close[0]}'? " if close else ""
-        raise WorkloadError(
-            f"there is no column {shown(name)}; {meant}there are {_listed(known.attributes, quote=False)}"
-        )
+    name = known_name(name, schema)
     chosen = list(values) if isinstance(values, list | tuple | set | frozenset | range) else [values]
     if not chosen:
         raise WorkloadError(f"the condition on '{name}' allows nothing; give at least one label")
@@ -81,6 +75,18 @@ def marked_codes(name: object, values: object, schema: Schema) -> tuple[str, Fla
             raise _unknown(f"level '{name}'", value, level.labels)
         above[level.labels.index(str(value))] = True
     return level.column, above[level.codes]
+
+
+def known_name(name: object, schema: Schema) -> str:
+    """The name, if it is one of a column or of a level above one."""
+    known = schema.full_domain.attributes
+    if not isinstance(name, str) or name not in known:
+        close = get_close_matches(name, known, 1) if isinstance(name, str) else []
+        meant = f"did you mean '{close[0]}'? " if close else ""
+        raise WorkloadError(
+            f"there is no column {shown(name)}; {meant}there are {_listed(known, quote=False)}"
+        )
+    return name
 
 
 def code_of(column: Column, value: Any) -> int:

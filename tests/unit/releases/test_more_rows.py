@@ -240,7 +240,8 @@ def test_nothing_matches_and_hardly_anything_matches(release: Release) -> None:
 def test_labels_come_before_values() -> None:
     """A label that looks like something else is that label."""
     schema = op.Schema.from_toml(
-        '[columns.x]\nkind = "categorical"\nvalues = ["missing", "07", "7", "true"]\nmissing = true\nmissing_values = [""]'
+        '[columns.x]\nkind = "categorical"\nvalues = ["missing", "07", "7", "true"]\n'
+        'missing = true\nmissing_values = [""]'
     )
     for value, code in (("missing", 0), ("07", 1), ("7", 2), (7, 2), (True, 3), ("(missing)", 4), (None, 4)):
         assert np.flatnonzero(allowed_codes({"x": value}, schema)["x"]).tolist() == [code]
@@ -321,10 +322,11 @@ def test_intervals_of_levels_against_sums_by_hand() -> None:
     [
         (["area", "state"], "names a column together with a level above it"),
         (["state", "coast"], "names a column together"),
-        (["height"], "'height' is not in the domain; it has age, sex"),
+        (["height"], "there is no column 'height'; there are age, sex"),
         ([], "name at least one column"),
         (["age", "age"], "twice"),
-        ([3], "name columns by their texts"),
+        ("stat", "did you mean 'state'"),
+        ([3], "there is no column 3"),
         (7, "cannot be 7"),
     ],
     ids=str,
