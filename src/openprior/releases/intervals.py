@@ -102,15 +102,16 @@ def _told(
     if counted is None:
         return None
     free, fixed = counted
-    names, ups = list(free), {}
-    for a in marginal:
-        if a in levels and a not in fixed and a not in names:
+    columns, names, ups = set(marginal), list(free), {}
+    if not fixed.keys() <= columns:
+        return None
+    for a in columns.difference(free, fixed):
+        if a in levels:
             below = _below(a, names, levels)
-            if below is None:
-                return None
-            ups[names.index(below)] = _steps(a, below, levels)
-            names[names.index(below)] = a
-    if not fixed.keys() <= set(marginal) <= fixed.keys() | set(names):
+            if below is not None:
+                ups[names.index(below)] = _steps(a, below, levels)
+                names[names.index(below)] = a
+    if not columns <= fixed.keys() | set(names):
         return None
     table = item.values.reshape([domain[a] for a in free])
     for axis, steps in ups.items():
