@@ -119,7 +119,7 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     assert sum(answers["estimate"].to_pylist()) == pytest.approx(ROWS)
     wanted = pq.read_table("out/answers.parquet")
     assert wanted.column_names == [
-        *("marginal", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
+        *("marginal", "query", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
     ]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())
@@ -200,7 +200,8 @@ def test_json(place: Path) -> None:
 
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
+    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",), ("answers",),
+    ("rows",),
 )  # fmt: skip
 
 
