@@ -200,8 +200,8 @@ def test_json(place: Path) -> None:
 
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",), ("answers",),
-    ("rows",),
+    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
+    ("answers",), ("rows",),
 )  # fmt: skip
 
 
