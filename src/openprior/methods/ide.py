@@ -11,6 +11,7 @@ with Laplace noise and δ = 0 their ε add up to the run's. Everything after is 
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
+from openprior.errors import OpenPriorWarning
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -38,7 +40,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, QueryAnswers, Total
 from openprior.questions.queries import Queries
-from openprior.questions.query_labels import in_codes, query_texts
+from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.base import Schema
 from openprior.tables.table import Table
@@ -99,6 +101,10 @@ class Ide(Mechanism):
         texts = tuple(in_codes(text, schema) for text in self.queries)
         for text in texts:
             Queries.parse(text, schema.domain)
+        for text in self.queries:
+            doubt = codes_for_values(text, schema)
+            if doubt is not None:
+                warnings.warn(doubt, OpenPriorWarning, stacklevel=3)
         return self if texts == self.queries else dataclasses.replace(self, queries=texts)
 
     def run(

@@ -23,9 +23,11 @@ from openprior.given import several, shown
 from openprior.questions.queries import Queries
 from openprior.questions.query_text import is_quoted, query_parts, quoted, split_words, unclear, unquoted
 from openprior.schema.base import Schema
+from openprior.schema.bins import Binned
+from openprior.schema.columns import Labelled
 from openprior.tables.conditions import code_of, marked_codes
 
-__all__ = ["conditions_text", "in_codes", "in_labels", "query_texts"]
+__all__ = ["codes_for_values", "conditions_text", "in_codes", "in_labels", "query_texts"]
 
 Flags = NDArray[np.bool_]
 
@@ -83,6 +85,33 @@ def in_codes(text: str, schema: Schema) -> str:
         spans = ["-".join(map(str, pair)) for pair in ends]
         return f"ranges({', '.join([words[0], *spans])})"
     return text
+
+
+def codes_for_values(text: str, schema: Schema) -> str | None:
+    """A sentence about the first code that reads like a value of its column and is another; None if there is none.
+
+    >>> schema = Schema.from_toml('columns.age = {kind = "integer", bins = [0, 18, 99]}')
+    >>> print(codes_for_values("where(age=1)", schema))
+    queries 'where(age=1)': 1 is the code of '[18, 99]' in column 'age'; if you mean the value, quote it: "1"
+    """
+    kind, words = query_parts(text)
+    pairs = [tuple(split_words(word, "=")) for word in words] if kind == "where" else []
+    if kind == "ranges":
+        pairs = [(words[0], word) for word in words[1:]]
+    for name, *values in pairs:
+        column = schema[unquoted(name)] if unquoted(name) in schema.names else None
+        is_number = isinstance(column, Binned) or (isinstance(column, Labelled) and column.is_numeric)
+        if column is None or not is_number or not values:
+            continue
+        for piece in split_words(values[0], "|"):
+            for code in piece.split("-") if re.fullmatch(_CODES, piece) else ():
+                if int(code) < column.size and column.labels[int(code)] != code:
+                    label = column.labels[int(code)]
+                    return (
+                        f"queries '{text}': {code} is the code of '{label}' in column '{column.name}'; if you mean the "
+                        f'value, quote it: "{code}"'
+                    )
+    return None
 
 
 def _where_in_codes(text: str, words: Sequence[str], schema: Schema) -> str:

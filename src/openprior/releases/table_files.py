@@ -27,6 +27,8 @@ __all__ = ["FORMATS", "check_format", "csv_writer", "read_csv", "read_rows", "wr
 
 FORMATS = ("parquet", "csv")
 
+_BLOCK = 16 << 20
+"""Bytes read at once; no line may be longer."""
 _TAKEN_FOR_MISSING = ("n/a", "<NA>", "#N/A", "#NA", "-nan", "-NaN", *MISSING_TOKENS[:-1])
 """Texts that pandas reads as missing unless it is told not to."""
 
@@ -111,6 +113,7 @@ def read_csv(path: Path, types: Mapping[str, Any], *, quoted_null: bool = False)
     kinds = {name: _readable(kind) for name, kind in types.items()}
     rows = csv.read_csv(
         path,
+        read_options=csv.ReadOptions(block_size=_BLOCK),
         parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=csv.ConvertOptions(
             column_types=kinds,

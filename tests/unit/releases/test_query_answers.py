@@ -1,6 +1,7 @@
 """Queries by labels: what they count, what they say in a certificate, and their answers in the release."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import openprior as op
 from openprior.command_line import arguments
-from openprior.errors import OptionError, WorkloadError
+from openprior.errors import OpenPriorWarning, OptionError, WorkloadError
 from openprior.models.support import SupportModel
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
@@ -248,3 +249,20 @@ def test_texts_survive_json() -> None:
     assert json.loads(json.dumps(text)) == text
     schema = op.Schema.from_toml('columns.\'a"b\' = {kind = "categorical", values = ["x\\\\y", "z"]}')
     assert in_codes(conditions_text({'a"b': "x\\y"}), schema) == 'where("a\\"b"=0)'
+
+
+def test_codes_that_look_like_values_are_warned_of() -> None:
+    """Ages from 18 to 30 are no codes of bins; nothing is guessed, but it is said."""
+    for text, said in (
+        ("where(sex=1, age=3)", "3 is the code of '[45, 60)' in column 'age'"),
+        ("ranges(age, 0-2)", "0 is the code of '[0, 18)'"),
+    ):
+        with pytest.warns(OpenPriorWarning) as caught:
+            op.Ide(queries=[text]).fitted(SCHEMA)
+        assert said in str(caught[0].message)
+        assert "quote it" in str(caught[0].message)
+    plain = op.Schema.from_sizes({"age": 4, "sex": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        op.Ide(queries=["where(age=1-3, sex=0)", "prefixes(age)", "ranges(age, 0-2)"]).fitted(plain)
+        op.Ide(queries=["where(sex=1)", {"age": 25}, 'where("home, area"=0)']).fitted(SCHEMA)

@@ -60,6 +60,13 @@ def test_every_type_comes_back_with_its_missing_values(kind: str, tmp_path: Path
     assert read_csv(tmp_path / "one.csv", {"x": arrow}, quoted_null=True).equals(alone)
 
 
+def test_any_name_comes_back(tmp_path: Path) -> None:
+    names = ["a,b", 'x"y', "new\nline", " lead", "é", "1", ""]
+    table = pa.table({name: [i, None] for i, name in enumerate(names)})
+    write_table(table, tmp_path / "t.csv")
+    assert read_csv(tmp_path / "t.csv", dict.fromkeys(names, pa.int64())).equals(table)
+
+
 def test_any_double_comes_back(tmp_path: Path) -> None:
     bits = np.random.default_rng(0).integers(0, 2**63, 20_000).view(np.float64)
     numbers = pa.table({"x": bits[np.isfinite(bits)]})
