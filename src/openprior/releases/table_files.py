@@ -49,7 +49,7 @@ def check_format(format: str, schema: "Schema") -> None:
             listed = ", ".join(f"'{label}'" for label in doubtful[:3])
             warnings.warn(
                 f"column '{column.name}' has the value {listed}, which some readers of CSV take for missing; in pandas "
-                "say keep_default_na=False, or use the format parquet",
+                "say keep_default_na=False, na_values=[''], or use the format parquet",
                 OpenPriorWarning,
                 stacklevel=3,
             )

@@ -96,6 +96,21 @@ def test_a_missing_value_of_a_single_column_is_a_row_for_every_reader(
     ).all()
 
 
+def test_other_readers_tell_texts_from_missing_values_as_the_documentation_says(tmp_path: Path) -> None:
+    duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
+    file = tmp_path / "t.csv"
+    write_table(pa.table({"t": ["NA", "", None, "null"], "n": [1, None, 3, 4]}), file)
+    frame = pandas.read_csv(file, keep_default_na=False, na_values=[""])
+    assert frame["t"].isna().tolist() == [False, True, True, False]
+    assert frame["n"].isna().tolist() == [False, True, False, False]
+    told = ["NA", "", None, "null"]
+    assert polars.read_csv(file)["t"].to_list() == told
+    assert [row[0] for row in duckdb.read_csv(str(file), allow_quoted_nulls=False).fetchall()] == told
+    assert [row[0] for row in duckdb.read_csv(str(file)).fetchall()] == ["NA", None, None, "null"]
+    options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
+    assert csv.read_csv(file, convert_options=options)["t"].to_pylist() == told
+
+
 # Whole releases.
 
 ODD = ("NA", "", "missing", 'say "x", then\ny', "null")
