@@ -85,6 +85,40 @@ def test_answers_are_printed_and_written(place: Path) -> None:
     assert csv.read_csv("age.CSV")["estimate"].to_pylist() == made.answers("age")["estimate"].to_pylist()
 
 
+def test_queries_are_asked_by_labels_and_answered(place: Path) -> None:
+    rows = op.open_release("release").synthetic
+    csv.write_csv(rows, "private.csv")
+    csv.write_csv(op.open_release("release").rows(300, seed=1), "public.csv")
+    Path("q.toml").write_text('queries = [{sex = "F", age = 25}, {state = "TX"}]')
+    SCHEMA.save("schema.toml")
+    words = (
+        "--public",
+        "public.csv",
+        "--schema",
+        "schema.toml",
+        "--workload",
+        "1",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+    )
+    asked = ("-m", "ide", "-O", "choose=none", "-O", "queries=@q.toml", "-o", "asked", "--format", "csv")
+    done("release", "private.csv", *words, *asked)
+    assert say("check", "asked").code == 0
+    said = json.loads(done("answers", "asked", "--queries", "--json").out)["answers"]
+    assert [row["query"] for row in said] == [
+        'where(age="[18, 30)", sex="F")',
+        'where("area, code"="TX|1"|"TX=2")',
+    ]
+    assert all(row["basis"] == "measured" and row["low"] < row["high"] for row in said)
+    assert "where(age=" in done("answers", "asked", "--queries").out
+    clumsy = say("release", "private.csv", *words, "-m", "ide", "-O", 'queries=where(sex="W")', "-o", "no")
+    assert clumsy.code == 1
+    assert "column 'sex' has no value 'W'; it has 'F', 'M'" in clumsy.err
+    assert not Path("no").exists()
+
+
 def test_rows_are_written_with_what_was_asked(place: Path) -> None:
     said = done(
         "rows", "release", "-n", "70", "--where", "sex=F", "--where", "age=[18, 30)|77|missing", "-o", "m.csv"
@@ -130,6 +164,8 @@ def test_rows_are_written_with_what_was_asked(place: Path) -> None:
         (["answers", "release", "age,age"], "twice"),
         (["answers", "release", "state,area, code"], "there is no column 'area'"),
         (["answers", "release", "age", "-o", "x"], "end it in .csv"),
+        (["answers", "release", "age", "--queries"], "one after the other"),
+        (["answers", "release", "--queries"], "the release has no queries: 'mst' measured none"),
     ],
     ids=str,
 )

@@ -35,6 +35,9 @@ def answers(
         str | None,
         typer.Argument(help="Columns or levels, as age,sex; all answers of the release if not given."),
     ] = None,
+    queries: Annotated[
+        bool, typer.Option("--queries", help="The queries that were measured, instead of columns.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="File to write: .csv or .parquet.", readable=False)
     ] = None,
@@ -44,13 +47,15 @@ def answers(
     import openprior as op
 
     format = None if out is None else _format(out)
-    if columns is None and out is None and not json:
+    if queries and columns is not None:
+        raise OptionError("columns and --queries are two questions; ask them one after the other")
+    if columns is None and out is None and not json and not queries:
         raise OptionError(
             "all answers are too many to print; name columns, as age,sex, or give -o FILE or --json"
         )
     opened = op.open_release(release)
     names = None if columns is None else _names(columns, opened.schema)
-    table = opened.answers(names)
+    table = _of_queries(opened) if queries else opened.answers(names)
     if out is not None and format is not None:
         _write(table, out, format)
     if json:
@@ -61,7 +66,7 @@ def answers(
         typer.echo(f"wrote {out}: {table.num_rows:,} answers")
         return
     shown = [[_cell(value) for value in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
-    print_table(f"Estimated counts of {columns}", table.column_names, shown)
+    print_table(f"Estimated counts of {'queries' if queries else columns}", table.column_names, shown)
     if table.num_rows > _SHOWN:
         typer.echo(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
 
@@ -97,6 +102,19 @@ def rows(
         return
     _warn(opened)
     typer.echo(f"wrote {out}: {made.num_rows:,} rows {origin_of(made)}")
+
+
+def _of_queries(opened: "Release") -> "pa.Table":
+    """The answers to queries, without the columns that say nothing about them."""
+    from openprior.releases.answers import NUMBERS
+
+    every = opened.answers()
+    table = every.filter(every["query"].is_valid()).select(["query", *NUMBERS, "basis"])
+    if not table.num_rows:
+        raise OptionError(
+            f"the release has no queries: '{opened.certificate.mechanism}' measured none; name columns, as age,sex"
+        )
+    return table
 
 
 def _names(text: str, schema: "Schema") -> list[str]:
