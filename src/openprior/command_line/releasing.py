@@ -60,7 +60,7 @@ def release(
         ),
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
-    format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a broken run without paying again; needs --ledger.")
     ] = False,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Total
 from openprior.questions.workload import Marginal, Workload
+from openprior.schema.base import Schema
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
 
@@ -142,6 +143,12 @@ class Mechanism(ABC):
             for k, v in values.items()
         }
 
+    def fitted(self, schema: Schema) -> Self:
+        """Itself with every option in codes of the schema; raises, before any charge, where one does not fit."""
+        inner = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
+        fits = {k: v.fitted(schema) for k, v in inner.items() if isinstance(v, Mechanism)}
+        return self if all(inner[k] is v for k, v in fits.items()) else dataclasses.replace(self, **fits)
+
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """What a run would take, or None if it would be refused.
 
@@ -166,9 +173,12 @@ _REGISTRY: dict[str, type[Mechanism]] = {}
 M = TypeVar("M", bound=Mechanism)
 
 
-def option(*, default: Any, doc: str) -> Any:
-    """A dataclass field with a one-line description, which the command line and the docs show."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
+def option(*, default: Any, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
+    """A dataclass field with a one-line description, which the command line and the docs show.
+
+    `read` makes what a caller gives to what the option is declared to be, before that is checked.
+    """
+    return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))

@@ -9,7 +9,9 @@ Privacy: the private table is read by the curator's measurements alone, whose sh
 with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
 """
 
+import dataclasses
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
+from openprior.errors import OpenPriorWarning
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -37,7 +40,9 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, QueryAnswers, Total
 from openprior.questions.queries import Queries
+from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.questions.workload import Marginal, Workload
+from openprior.schema.base import Schema
 from openprior.tables.table import Table
 
 __all__ = ["Ide"]
@@ -63,7 +68,9 @@ class Ide(Mechanism):
         doc="published: cliques of strong dependence | expected: least expected error | workload | none",
     )
     queries: tuple[str, ...] = option(
-        default=(), doc="0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex=1)"
+        default=(),
+        doc='0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex="F"); or @FILE (TOML or CSV)',
+        read=query_texts,
     )
     noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
     support: str = option(
@@ -88,6 +95,17 @@ class Ide(Mechanism):
     def is_pure(self) -> bool:
         """Laplace noise alone is pure."""
         return self.noise == "laplace"
+
+    def fitted(self, schema: Schema) -> "Ide":
+        """With codes for the labels in queries; nothing is read to know that a label is none."""
+        texts = tuple(in_codes(text, schema) for text in self.queries)
+        for text in texts:
+            Queries.parse(text, schema.domain)
+        for text in self.queries:
+            doubt = codes_for_values(text, schema)
+            if doubt is not None:
+                warnings.warn(doubt, OpenPriorWarning, stacklevel=3)
+        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
 
     def run(
         self,

@@ -21,7 +21,8 @@ def fit_options(mechanism: Any) -> None:
     """Make every option of a mechanism what it is declared to be, or raise an OptionError."""
     kinds = get_type_hints(type(mechanism))
     for option in fields(mechanism):
-        fitted = _fitted(option.name, kinds[option.name], getattr(mechanism, option.name))
+        value, read = getattr(mechanism, option.name), option.metadata.get("read")
+        fitted = _fitted(option.name, kinds[option.name], value if read is None else read(value))
         object.__setattr__(mechanism, option.name, fitted)
 
 
@@ -47,7 +48,7 @@ def _fitted(name: str, kind: Any, value: Any) -> Any:
     if kind is bool and isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, str) and kind not in _WORDS:
-        from openprior.methods.spelling import mechanism_from
+        from openprior.methods.mechanism_text import mechanism_from
 
         value = mechanism_from(value)
     if not isinstance(value, kind):

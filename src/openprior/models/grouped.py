@@ -4,7 +4,7 @@ Together they are one model of the whole table: keys are columns like any other.
 many as the group has, and chosen so that the group's own marginals come close to its distribution.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter, workers
-from openprior.models.base import Model, Saved
+from openprior.models.base import Flags, Model, Saved
 from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
 from openprior.questions.workload import Marginal, canonical
@@ -87,6 +87,22 @@ class GroupedModel(Model):
             parts = list(pool.map(draw, [i for i in range(len(self.groups)) if counts[i] > 0]))
         table = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
         return table.take(rng.permutation(table.n))
+
+    can_restrict: ClassVar[bool] = True
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "GroupedModel | None":
+        """The groups whose keys are allowed, and in each the rows that are."""
+        inside = {a: marked for a, marked in allowed.items() if a not in self.keys}
+        groups = []
+        for group in self.groups:
+            keys = zip(self.keys, group.codes, strict=True)
+            if all(allowed[key][code] for key, code in keys if key in allowed):
+                kept = np.where(group.rows.inside(inside), group.weights, 0.0)
+                total = group.total * float(kept.sum() / group.weights.sum())
+                groups.append(Group(group.codes, group.rows, kept, total))
+        if not any(g.total > 0 for g in groups):
+            return None
+        return GroupedModel(self.domain, self.keys, groups, self.marginals)
 
     def save(self, folder: Path) -> None:
         """Rows, weights, keys and totals."""

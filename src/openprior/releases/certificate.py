@@ -27,7 +27,7 @@ from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
-FORMAT = 1
+FORMAT = 2
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""

@@ -8,7 +8,7 @@ not at all. Reopening it needs no private data.
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
-from openprior.methods.spelling import MechanismLike, need_mechanism
+from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
@@ -30,9 +30,13 @@ from openprior.privacy.session import Purpose, Session, open_session, request_of
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
+from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import read, write
+from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
+from openprior.releases.more_rows import draw_rows
+from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
@@ -46,9 +50,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Release", "open_release", "release"]
-
-FORMATS = ("parquet", "csv")
-"""Of the synthetic rows."""
 
 
 class Release:
@@ -89,13 +90,46 @@ class Release:
             self._codes = encode_table(self.synthetic, self.schema.plain)
         return self._codes
 
-    def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
+    def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
+        """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
+
+        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
+        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
+        it), and those to the queries that were measured.
+        """
+        if columns is None:
+            return all_answers(self.model, self.schema, self.measurements, self.workload)
         return labelled(self.model, self.schema, self.measurements, columns)
 
+    def rows(
+        self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> "pa.Table":
+        """More rows, fewer, or rows with given values, with labels and types; the released rows if nothing is asked.
+
+        n       how many; with `where`, as many as the release expects there if not given
+        where   labels by column or level, such as {"sex": "F", "age": ["[18, 30)", 45]}: one or several; a number or
+                a date stands for the bin it lies in, None for missing
+        seed    for the same rows again; fresh ones if not given
+
+        Post-processing of the release: it costs nothing and knows no more than the released model. Rows are drawn from
+        the model, restricted to what is asked; a model that cannot be restricted has its released rows filtered. The
+        table's metadata say which (`openprior`). Inside a bin, values are those of released rows.
+        """
+        return draw_rows(
+            self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
+        )
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
+        return pandas_frame(self.synthetic, self.schema)
+
+    def to_polars(self) -> Any:
+        """The synthetic rows as a Polars DataFrame."""
+        return polars_frame(self.synthetic)
+
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all."""
-        choice("format", format, *FORMATS)
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+        check_format(choice("format", format, *FORMATS), self.schema)
         folder = fresh(path)
         with appearing(folder) as draft:
             write(self, draft, format)
@@ -173,9 +207,11 @@ def release(
     private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
     schema = _schema(schema, public_source, reading)
+    check_format(format if target is not None else "parquet", schema)
     public_table = None if public_source is None else encode_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
+    fitted = chosen.fitted(schema)
     with open_session(
         private,
         schema,
@@ -196,7 +232,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic, inside = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work, progress)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))

@@ -27,6 +27,7 @@ unwrap.py       Arrow arrays without their wrapping
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed
 lookup.py       from the values of one column to its codes
 fate_codes.py   what becomes of the values of one column: clipped, not listed, unreadable, missing
+conditions.py   which codes a user's conditions allow
 objects.py      Python objects as Arrow, each by its own type
 python_rows.py  dicts of columns, lists of dicts, structured arrays and Series as sources
 identity.py     whose row it is, however the id is stored
