@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError, ReleaseError
 from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
@@ -36,8 +37,8 @@ __all__ = [
 NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """Errors against the private table. NOT PRIVATE."""
 
     workload_error: float
@@ -61,6 +62,21 @@ class Evaluation:
     def worst(self) -> list[tuple[Marginal, float]]:
         """The marginals by L1 error, largest first."""
         return sorted(self.per_marginal.items(), key=lambda item: -item[1])
+
+    def sheet(self) -> Sheet:
+        """The errors, and the columns by error. NOT PRIVATE."""
+        title = (
+            f"Errors of the {self.of} against the private table: workload error {self.workload_error:.6g}, "
+            f"max {self.max_error:.6g}, mean {self.mean_error:.6g}, rmse {self.rmse:.6g}"
+        )
+        columns = sorted(self.per_column.items(), key=lambda item: -item[1])
+        rows = tuple((name, f"{error:.4f}") for name, error in columns)
+        worst, error = self.worst[0]
+        notes = (
+            f"Worst of {len(self.per_marginal):,} tables of counts: {' × '.join(worst)} ({error:.4f})",
+            "L1 distances of shares: 0 is equal, 2 has nothing in common.",
+        )
+        return Sheet(title, ("column", "mean L1 error"), rows, notes, self.notice)
 
 
 def evaluate(

@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.errors import WorkloadError
 from openprior.given import finite_number, several, shown, whole_number
 from openprior.schema.domain import Domain
@@ -61,8 +62,8 @@ class WorkloadPlan(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Workload:
+@dataclass(frozen=True, repr=False)
+class Workload(Shown):
     """Marginals with positive weights. Order and spelling of columns inside a marginal do not matter."""
 
     marginals: tuple[Marginal, ...]
@@ -121,6 +122,17 @@ class Workload:
             for a in marginal:
                 bears[a] = bears.get(a, 0.0) + weight
         return {m: sum(bears.get(a, 0.0) for a in m) for m in marginals}
+
+    def sheet(self) -> Sheet:
+        """The first marginals, with their weights where they differ."""
+        several = len(set(self.weights)) > 1
+        headings = ("marginal", "weight") if several else ("marginal",)
+        rows = tuple(
+            (" × ".join(map(str, m)), f"{w:g}")[: len(headings)]
+            for m, w in zip(self.marginals, self.weights, strict=True)
+        )
+        cells = "" if self.domain is None else f" with {self.cells:,} cells"
+        return Sheet(f"Workload of {len(rows):,} marginals{cells}", headings, rows)
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self.marginals)

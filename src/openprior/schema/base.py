@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.given import path_of, several, shown
 from openprior.schema.bins import Integer
@@ -38,8 +39,8 @@ def need_schema(value: object) -> "Schema":
     return value
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """Columns in order, an optional person id with its row limit, and hierarchies over columns."""
 
     columns: tuple[Column, ...]
@@ -132,6 +133,20 @@ class Schema:
     def hash(self) -> str:
         """SHA-256 of the canonical TOML (without comments), in hex."""
         return hashlib.sha256(write_document(self, notes={}).encode()).hexdigest()
+
+    def sheet(self) -> Sheet:
+        """The columns, one line each."""
+        from openprior.schema.summary import summary_of
+
+        said = [summary_of(column) for column in self.columns]
+        rows = tuple((c.name, c.kind, c.codes, c.says, c.outside, c.missing) for c in said)
+        notes = []
+        if self.person_id is not None:
+            notes.append(f"A person is a {self.person_id}, with at most {self.max_rows_per_person:,} rows.")
+        if self.hierarchies:
+            notes.append("Levels: " + ", ".join(f"{h.name} over {h.column}" for h in self.hierarchies))
+        title = f"Schema of {len(rows):,} column{'' if len(rows) == 1 else 's'}"
+        return Sheet(title, ("name", "kind", "", "says", "outside", "missing"), rows, tuple(notes))
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
