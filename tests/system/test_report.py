@@ -19,7 +19,7 @@ from tests.browser import CHROMIUM, Browser, browser
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
 
 COLUMNS = ["region", "age", "sex", "income", "chronic"]
-SECTIONS = ["promise", "budget", "origin", "columns", "answers", "limits", "check"]
+SECTIONS = ["promise", "budget", "origin", "scope", "columns", "answers", "limits", "check"]
 EVIL = (
     "</script><img src=x onerror='window.harmed=1'>",
     '"><svg onload=window.harmed=1>',
@@ -236,7 +236,7 @@ def test_print_shows_all_of_it_on_white(
     tab.look(800, 1100, scheme="dark", media="print")
     tab.open(pages[name])
     tab.js("document.documentElement.dataset.theme = 'dark'")
-    sections = [*SECTIONS[:4], "error", *SECTIONS[4:]] if name == "evaluated" else SECTIONS
+    sections = [*SECTIONS[:5], "error", *SECTIONS[5:]] if name == "evaluated" else SECTIONS
     shown = tab.js(
         """[...document.querySelectorAll("main > section")].filter((s) => s.getBoundingClientRect().height > 50)
             .map((s) => s.id)"""
