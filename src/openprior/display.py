@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 __all__ = ["Sheet", "Shown", "listed"]
 
-_ROWS, _WIDTH, _NOTE = 16, 40, 320
-"""Rows, letters of a cell and letters of a note that are shown at most."""
+_ROWS, _WIDTH, _LAST, _NOTE = 16, 40, 80, 320
+"""Rows, letters of a cell, of a cell at the end of its row, and of a note that are shown at most."""
 _STYLE = "text-align:{};padding:.2em .8em;vertical-align:top;white-space:{}"
 _NUMERIC = "0123456789-<>~±.,%+eε "
 _WARNING = "font-weight:bold;color:#9b1c12;background:#fdeeec;padding:.3em .8em;margin:0 0 .4em"
@@ -34,7 +34,11 @@ class Sheet:
 
     def text(self) -> str:
         """As lines of text, at most some 25 of them."""
-        shown = [tuple(_line(cell, _WIDTH) for cell in row) for row in (self.headings, *self.rows[:_ROWS])]
+        most = [_WIDTH] * (len(self.headings) - 1) + [_LAST]
+        shown = [
+            tuple(_line(cell, room) for cell, room in zip(row, most, strict=True))
+            for row in (self.headings, *self.rows[:_ROWS])
+        ]
         widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
         right = self._numeric()
         lines = [

@@ -82,7 +82,8 @@ class ErrorEstimate(Shown):
                 *(f"{v:.4f}" for v in (self.max_error, self.max_low, self.max_high)),
             ),
         )
-        title = f"Errors of the {self.of}, measured privately for ε = {self.epsilon:g}, δ = {self.delta:g}"
+        what = "released rows" if self.of == "synthetic" else self.of
+        title = f"Errors of the {what}, measured privately for ε = {self.epsilon:g}, δ = {self.delta:g}"
         warning = "" if self.is_private else self.certificate.noise
         return Sheet(title, ("", "estimate", "from", "to"), rows, (self.statement, self.together), warning)
 

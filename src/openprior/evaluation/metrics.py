@@ -29,6 +29,7 @@ __all__ = [
     "errors_of",
     "evaluate",
     "released_shares",
+    "report_file",
     "wanted_workload",
     "write_report",
     "write_text",
@@ -66,7 +67,8 @@ class Evaluation(Shown):
     def sheet(self) -> Sheet:
         """The errors, and the columns by error. NOT PRIVATE."""
         title = (
-            f"Errors of the {self.of} against the private table: workload error {self.workload_error:.6g}, "
+            f"Errors of the {'released rows' if self.of == 'synthetic' else self.of} against the private table: "
+            f"workload error {self.workload_error:.6g}, "
             f"max {self.max_error:.6g}, mean {self.mean_error:.6g}, rmse {self.rmse:.6g}"
         )
         columns = sorted(self.per_column.items(), key=lambda item: -item[1])
@@ -185,16 +187,30 @@ def write_report(
     write_text(path, render(release, evaluation, truth=truth, quality=quality, estimate=estimate))
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
+def report_file(path: Path, name: str = "report.html") -> Path:
+    """Where a report goes: a name that does not end in .html, and is no file yet, is the folder to hold it."""
+    is_file = path.suffix.lower() in (".html", ".htm") and not os.path.isdir(path)
+    return path if is_file or os.path.isfile(path) else path / name
+
+
+def check_place(path: Path, mark: str = NOTICE, why: str = "an evaluation is NOT PRIVATE") -> None:
+    """Refuse a place in a folder that is to be published, one that cannot be, and a file that is not an earlier one.
+
+    mark   what an earlier file of the kind has in it
+    """
     for folder in path.absolute().parents:
         if os.path.exists(folder / "certificate.json"):
             raise ReleaseError(
-                f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
+                f"{path} is in a folder that is to be published, and {why}; choose another place"
             )
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not os.path.isdir(above):
+        raise ReleaseError(f"{path} cannot be written, as {above.name} is no folder; choose another place")
+    if not os.access(above, os.W_OK):
+        raise ReleaseError(f"no permission to write {path}; choose another place")
     if os.path.exists(path):
         try:
-            known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
+            known = path.is_file() and mark in path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             known = False
         if not known:
@@ -203,9 +219,9 @@ def check_place(path: Path) -> None:
             )
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file of an evaluation, whole or not at all. NOT PRIVATE."""
-    check_place(path)
+def write_text(path: Path, text: str, mark: str = NOTICE, why: str = "an evaluation is NOT PRIVATE") -> None:
+    """Write a file of an evaluation, whole or not at all, with the folder that should hold it. NOT PRIVATE."""
+    check_place(path, mark, why)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, text)

@@ -93,7 +93,8 @@ class Screening(Shown):
         )
         headings = ("public table", "rows", self.by, "from", "to", "verdict")
         warning = "" if c.is_private else c.noise
-        title = f"Screening of {len(rows):,} public tables by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
+        tables = "1 public table" if len(rows) == 1 else f"{len(rows):,} public tables"
+        title = f"Screening of {tables} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
         return Sheet(title, headings, rows, (self.verdict,), warning)
 
     def as_dict(self) -> dict[str, Any]:

@@ -74,11 +74,12 @@ class Certificate(Shown):
 
     def sheet(self) -> Sheet:
         """What was promised and what was spent."""
+        of = "1 row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         rows = (
             ("ε", f"{self.epsilon:g} (spent {self.epsilon_spent:.6g})"),
             ("δ", f"{self.delta:g}"),
             ("ρ", f"{self.rho:.6g} (spent {self.rho_spent:.6g})"),
-            ("relation", f"{self.relation}, {self.rows_per_person} rows per person"),
+            ("relation", f"{self.relation}, {of} per person"),
             ("mechanism", ", ".join([self.mechanism, *(f"{k} = {v}" for k, v in self.options.items())])),
             ("dataset", self.dataset),
             ("run", self.run),

@@ -121,7 +121,8 @@ class Release(Shown):
             name = c.description.public
             rows.append(("public table", f"{name + ', ' if name else ''}{self.public.rows:,} rows"))
         rows += [(name, text) for name, text in c.description.to_dict().items() if text and name == "contact"]
-        title = f"Release of {c.description.title or c.dataset}"
+        name = c.description.title or ("" if c.dataset == "table" else c.dataset)
+        title = f"Release of {name}" if name else "Release"
         return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
 
     def _repr_html_(self) -> str:

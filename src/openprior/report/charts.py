@@ -17,7 +17,7 @@ from openprior.report.words import names, percent
 __all__ = ["bars", "heat", "interval", "outline", "rise", "scale", "stack"]
 
 _ROW, _HIGH = 22, 132
-_HEIGHTS = {"beside": _ROW, "above": _ROW + 18, "above two": _ROW + 34}
+_HEIGHTS = {"beside": _ROW, "above": _ROW + 22, "above two": _ROW + 38}
 """Of a row of bars, by where the labels stand; the style sheet has the same."""
 _SQUARE, _LABEL = 24, 190
 """Pixels of a heat map's square, and of a column's name beside it at most."""
@@ -181,7 +181,7 @@ def heat(columns: Sequence[str], values: Mapping[Marginal, float], title: str) -
     room = int(min(max((text_width(a) for a in columns), default=0.0), _LABEL)) + 2
     # Names of columns stand slanted, 40 degrees up.
     side, above = int(0.77 * room) + 14, int(0.65 * room) + 14
-    layout = Layout(_SQUARE, _SQUARE, room + 10, above, room, is_triangle=True, has_numbers=False)
+    layout = Layout(_SQUARE, _SQUARE, room + 10, above, room, is_triangle=True, digits=0)
     size = _SQUARE * len(columns)
     return Markup(
         '<svg class="heat" viewBox="0 0 {0} {1}" style="--wide:{0}px" role="group" aria-label="{2}" '

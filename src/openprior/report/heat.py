@@ -45,8 +45,8 @@ class Layout:
     """Room for the label of one column, along its line."""
     is_triangle: bool
     """Labels of columns are slanted, and each stands above the first cell of its column."""
-    has_numbers: bool
-    """Whether numbers are written into their cells."""
+    digits: int
+    """Digits after the point of the numbers in the cells; 0: no numbers."""
 
 
 def draw_cells(
@@ -97,11 +97,14 @@ def _cell(cell: Cell, x: int, y: int, most: float, layout: Layout) -> Markup:
     if cell.value is not None:
         share = min(cell.value / most, 1.0) if most > 0 else 0.0
         look = Markup('fill-opacity="{:.2f}"').format(_opacity(share))
-        if layout.has_numbers:
+        if layout.digits:
             # Where white and black stand out about equally, with a contrast of 4.5.
             ink = Markup(' class="light"') if share > 0.7 else ""
-            number = Markup('<text{} x="{}" y="{}" text-anchor="middle">{:.2f}</text>').format(
-                ink, x + (layout.width - _GAP) / 2, y + layout.height // 2 + 3, cell.value
+            number = Markup('<text{} x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                ink,
+                x + (layout.width - _GAP) / 2,
+                y + layout.height // 2 + 3,
+                f"{cell.value:.{layout.digits}f}",
             )
     return Markup('<g class="tip"><title>{}</title><rect class="base" {}/><rect {} {}/>{}</g>').format(
         cell.tip, box, look, box, number
@@ -186,7 +189,7 @@ def heat_picture(
         [
             None
             if math.isnan(value)
-            else Cell(float(value), f"{row}, {column}: {value:.3f}".replace("\n", " "))
+            else Cell(float(value), f"{row}, {column}: {value:.4f}".replace("\n", " "))
             for column, value in zip(across, numbers, strict=True)
         ]
         for row, numbers in zip(down, values, strict=True)
@@ -197,7 +200,7 @@ def heat_picture(
     head = textwrap.wrap(title, width // 8)
     label_lines = max((label.count("\n") + 1 for label in across), default=1)
     above = 20 + 14 * len(head) + 12 * label_lines
-    layout = Layout(wide, 18, left, above, wide - 6, is_triangle=False, has_numbers=True)
+    layout = Layout(wide, 18, left, above, wide - 6, is_triangle=False, digits=2 if top >= 0.1 else 4)
     height = layout.top + layout.height * len(down) + 46
     parts = [
         Markup('<text class="head" x="10" y="{}">{}</text>').format(18 + 14 * i, line)
@@ -207,8 +210,8 @@ def heat_picture(
         draw_cells(down, across, cells, top, layout),
         draw_steps(layout.left, height - 28, 240, 10),
         Markup('<text x="{}" y="{}" text-anchor="middle">0</text>').format(layout.left, height - 6),
-        Markup('<text x="{}" y="{}" text-anchor="middle">{:.2f}</text>').format(
-            layout.left + 240, height - 6, top
+        Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+            layout.left + 240, height - 6, f"{top:.{layout.digits}f}"
         ),
     ]
     return str(

@@ -22,6 +22,8 @@ __all__ = ["ColumnSummary", "reader_labels", "reader_text", "summary_of"]
 
 _GROUPED = 10_000
 """A column that reaches this far gets commas between thousands; years do not."""
+_LONGEST = 24
+"""Letters of a label among others."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _BIN = re.compile(r"\[(.+), (.+)([\])])")
 _MIDNIGHT = re.compile(r"T00:00:00(\+00:00)?")
@@ -60,7 +62,7 @@ def summary_of(column: Column) -> ColumnSummary:
     """A column in words."""
     labels = reader_labels(column)[: column.count]
     if isinstance(column, Labelled):
-        says = listed(labels, 4) or "nothing but what is beside them"
+        says = listed([_short(label) for label in labels], 3) or "no value of its own"
     elif str(column.out_of_domain) == "open" or not isinstance(column, Binned):
         says = f"{labels[0]} … {labels[-1]}"
     else:
@@ -70,6 +72,10 @@ def summary_of(column: Column) -> ColumnSummary:
     outside = _OUTSIDE[column.out_of_domain]
     is_binned = isinstance(column, Binned) and bool(column.bins)
     return ColumnSummary(column.name, column.kind, says, column.count, is_binned, outside, missing)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
 
 def reader_labels(column: Column) -> tuple[str, ...]:
