@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
-from openprior.evaluation.comparison import Compared, Comparison
+from openprior.evaluation.comparison import ComparedRelease, Comparison
 from openprior.evaluation.metrics import NOTICE, Evaluation, errors_of, released_shares
 from openprior.given import choice, path_of, several, shown
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
@@ -167,12 +167,12 @@ def _errors(
     return errors
 
 
-def _compared(name: str, release: Release, errors: Evaluation | None) -> Compared:
+def _compared(name: str, release: Release, errors: Evaluation | None) -> ComparedRelease:
     c = release.certificate
     # How long a release took depends on private rows, so it stands only beside what does anyway.
     seconds = release.seconds if errors is not None else None
     rows = release.synthetic.num_rows
-    return Compared(name, c.mechanism, c.epsilon, c.delta, c.noise, rows, seconds, errors)
+    return ComparedRelease(name, c.mechanism, c.epsilon, c.delta, c.noise, rows, seconds, errors)
 
 
 def _distances(shares: Mapping[str, Shares], work: Workload) -> Distances:

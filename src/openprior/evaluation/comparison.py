@@ -11,11 +11,11 @@ from openprior.given import path_of
 from openprior.questions.workload import Workload
 from openprior.report.side_by_side import MARK, Distances, comparison_pictures, render_comparison
 
-__all__ = ["Compared", "Comparison", "check_page"]
+__all__ = ["ComparedRelease", "Comparison", "check_page"]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRelease:
     """One of the releases."""
 
     name: str
@@ -34,7 +34,7 @@ class Compared:
 class Comparison(Shown):
     """Releases side by side. NOT PRIVATE if `notice` says so."""
 
-    releases: tuple[Compared, ...]
+    releases: tuple[ComparedRelease, ...]
     """By workload error, the smallest first; without a private table in the order given."""
     distances: Distances = field(repr=False)
     """The mean L1 distance (0 to 2) of the workload's marginals between two releases, by their names."""
@@ -52,7 +52,7 @@ class Comparison(Shown):
         return tuple(a for a in self.workload.domain or () if any(a in m for m in self.workload.marginals))
 
     @property
-    def best(self) -> Compared:
+    def best(self) -> ComparedRelease:
         """The release with the smallest workload error. NOT PRIVATE, and so is a choice that is made by it."""
         if self.releases[0].errors is None:
             raise OptionError("nothing says which release is best without the private table; give private=")
