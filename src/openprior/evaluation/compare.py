@@ -85,10 +85,10 @@ def _named(releases: Any) -> dict[str, Release]:
             for i, name in enumerate(names)
         ]
         found = {name: _opened(r) for name, r in zip(numbered, given, strict=True)}
-    if len(found) < 2:
-        raise OptionError(
-            f"{'one release' if found else 'no release'} cannot be compared; give at least two, or use evaluate"
-        )
+    if not found:
+        raise OptionError("there is no release to compare; give at least two")
+    if len(found) == 1:
+        raise OptionError("one release cannot be compared; give at least two, or use evaluate")
     return found
 
 

@@ -1,7 +1,8 @@
 """A column in words: what it can say, what becomes of values outside and of missing ones, its labels for a reader.
 
 A schema's own labels, `[12000.0, 15000.0)`, are made for exactness. A reader wants `12,000 to below 15,000`, whole
-numbers without the open end, and days without midnight. Where that would make two labels alike, the exact ones stay.
+numbers without the open end, and days without midnight. Where that would make two edges or labels alike, the exact
+ones stay.
 
 >>> from openprior.schema.bins import Integer, Real
 >>> reader_labels(Integer(name="age", bins=(0, 18, 65, 99)))
@@ -84,7 +85,8 @@ def reader_labels(column: Column) -> tuple[str, ...]:
     if not isinstance(column, Binned) or not column.bins:
         return labels
     spelled = tuple(_spelled(column, label) for label in labels[: column.count]) + labels[column.count :]
-    return spelled if len(set(spelled)) == len(labels) else labels
+    edges = {reader_text(column, edge) for edge in column.bins}
+    return spelled if len(set(spelled)) == len(labels) and len(edges) == len(column.bins) else labels
 
 
 def reader_text(column: Binned, value: object) -> str:
