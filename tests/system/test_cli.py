@@ -199,8 +199,9 @@ def test_json(place: Path) -> None:
 
 
 COMMANDS = (
-    ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
+    ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
+    ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
+    ("estimate",), ("audit",),
 )  # fmt: skip
 
 

@@ -185,11 +185,12 @@ def heat_picture(
     True
     """
     top = most or max((float(v) for v in values.ravel() if not math.isnan(v)), default=1.0) or 1.0
+    digits = 2 if top >= 0.1 else 4
     cells = [
         [
             None
             if math.isnan(value)
-            else Cell(float(value), f"{row}, {column}: {value:.4f}".replace("\n", " "))
+            else Cell(float(value), f"{row}, {column}: {value:.{digits + 1}f}".replace("\n", " "))
             for column, value in zip(across, numbers, strict=True)
         ]
         for row, numbers in zip(down, values, strict=True)
@@ -200,7 +201,7 @@ def heat_picture(
     head = textwrap.wrap(title, width // 8)
     label_lines = max((label.count("\n") + 1 for label in across), default=1)
     above = 20 + 14 * len(head) + 12 * label_lines
-    layout = Layout(wide, 18, left, above, wide - 6, is_triangle=False, digits=2 if top >= 0.1 else 4)
+    layout = Layout(wide, 18, left, above, wide - 6, is_triangle=False, digits=digits)
     height = layout.top + layout.height * len(down) + 46
     parts = [
         Markup('<text class="head" x="10" y="{}">{}</text>').format(18 + 14 * i, line)
