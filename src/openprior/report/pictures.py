@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Boolean, Categorical, Column
-from openprior.schema.summary import reader_labels, reader_text
+from openprior.schema.summary import reader_labels, reader_text, summary_of
 
 __all__ = ["Answer", "Picture", "Value", "answers_in", "largest", "picture_of"]
 
@@ -52,6 +52,8 @@ class Picture:
     name: str
     kind: str
     size: int
+    codes: str
+    """How many values or bins it has, and what is beside them."""
     values: tuple[Value, ...]
     outline: bool
     """Whether to draw the outline of a distribution instead of bars."""
@@ -143,7 +145,8 @@ def picture_of(
         others = [v for i, v in enumerate(values) if i not in set(frequent)]
         values = [*(values[i] for i in frequent), _sum(f"{len(others)} others", others)]
         note = f"the {BARS - 1} most frequent of {size} values, and the others together"
-    return Picture(column.name, column.kind, size, tuple(values), outline, ends, note)
+    codes = " and ".join([summary_of(column).codes, *column.labels[column.count :]])
+    return Picture(column.name, column.kind, size, codes, tuple(values), outline, ends, note)
 
 
 def _merged(values: list[Value], tail: list[Value]) -> tuple[list[Value], int]:

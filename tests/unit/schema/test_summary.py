@@ -84,3 +84,11 @@ def test_labels_for_a_reader(column: Column, labels: tuple[str, ...] | None) -> 
 def test_a_column_in_words(column: Column, said: tuple[Any, ...]) -> None:
     found = summary_of(column)
     assert (found.kind, found.says, found.codes, found.outside, found.missing) == said
+
+
+def test_open_ends_are_told_by_their_labels() -> None:
+    column = Integer(name="pay", bins=(0, 10_000, 20_000))
+    object.__setattr__(column, "out_of_domain", "open")
+    found = summary_of(column)
+    assert found.outside == "in the first or last bin, which have no end"
+    assert found.says == "0 to 9,999 … 10,000 to 20,000"
