@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from openprior.errors import OpenPriorError
+    from openprior.evaluation.compare import compare
     from openprior.evaluation.error_estimate import estimate_error
     from openprior.evaluation.groups import evaluate_groups
     from openprior.evaluation.metrics import evaluate
@@ -58,6 +59,7 @@ __all__ = [
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "compare",
     "estimate_error",
     "evaluate",
     "evaluate_groups",
@@ -93,6 +95,7 @@ _HOMES = {
     "all_marginals": "questions.workload",
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
+    "compare": "evaluation.compare",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",

@@ -61,6 +61,11 @@ def release(
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
+    title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
+    about: Annotated[
+        str | None, typer.Option(help="What the release is about; the report opens with it.")
+    ] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom to ask about it; is published with it.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a broken run without paying again; needs --ledger.")
     ] = False,
@@ -97,6 +102,9 @@ def release(
             relation=relation,
             dataset=dataset,
             format=format,
+            title=title,
+            about=about,
+            contact=contact,
             resume=resume,
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,

@@ -7,8 +7,10 @@ not at all. Reopening it needs no private data.
 
 import hashlib
 import json
+import time
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.display import Sheet, Shown, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
@@ -32,6 +35,7 @@ from openprior.questions.workload import Workload, WorkloadLike, all_marginals, 
 from openprior.releases.answers import labelled
 from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate, certify
+from openprior.releases.description import Description, described_as
 from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
@@ -51,8 +55,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "open_release", "release"]
 
+_WIDE = 12
+"""Columns of the synthetic rows that a notebook shows."""
 
-class Release:
+
+class Release(Shown):
     """What is handed over. Everything in it is differentially private; none of it needs the private table."""
 
     def __init__(
@@ -66,6 +73,7 @@ class Release:
         measurements: Measurements,
         public: View | None = None,
         codes: Table | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._codes = codes
         self.synthetic = synthetic
@@ -82,6 +90,8 @@ class Release:
         """Every noisy number that was measured."""
         self.public = public
         """What the public table says beside them, if there was one."""
+        self.seconds = seconds
+        """How long it took, where it was made in this process; depends on the private rows, so it is never written."""
 
     @property
     def codes(self) -> Table:
@@ -135,10 +145,31 @@ class Release:
             write(self, draft, format)
         return folder
 
-    def __repr__(self) -> str:
+    def sheet(self) -> Sheet:
+        """What it is, what it cost, and what is in it."""
         c = self.certificate
-        rows = self.synthetic.num_rows
-        return f"<Release of {rows} rows by {c.mechanism}; ε = {c.epsilon:g}, δ = {c.delta:g}, {c.noise}>"
+        rows = [
+            ("rows", f"{self.synthetic.num_rows:,}"),
+            ("columns", f"{len(self.schema.names):,}: {listed(self.schema.names, 12)}"),
+            ("mechanism", c.mechanism),
+            ("ε, δ", f"{c.epsilon:g}, {c.delta:g}"),
+            ("asked for", f"{len(self.workload):,} tables of counts"),
+        ]
+        if self.public is not None:
+            name = c.description.public
+            rows.append(("public table", f"{name + ', ' if name else ''}{self.public.rows:,} rows"))
+        rows += [(name, text) for name, text in c.description.to_dict().items() if text and name == "contact"]
+        name = c.description.title or ("" if c.dataset == "table" else c.dataset)
+        title = f"Release of {name}" if name else "Release"
+        return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
+
+    def _repr_html_(self) -> str:
+        first = self.synthetic.slice(0, 5).to_pylist()
+        names = self.synthetic.column_names
+        shown = tuple(tuple("" if row[a] is None else str(row[a]) for a in names[:_WIDE]) for row in first)
+        more = f"… and {len(names) - _WIDE} more columns" if len(names) > _WIDE else ""
+        rows = Sheet("The first synthetic rows", tuple(names[:_WIDE]), shown, (more,) if more else ())
+        return super()._repr_html_() + rows.html()
 
 
 def release(
@@ -156,6 +187,9 @@ def release(
     relation: str = "replace-one",
     dataset: str | None = None,
     format: str = "parquet",
+    title: str | None = None,
+    about: str | None = None,
+    contact: str | None = None,
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
@@ -174,6 +208,7 @@ def release(
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
+    title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     reading           how text is written in the files, where no schema is given; a schema has it in it
@@ -182,6 +217,7 @@ def release(
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
+    description = described_as(title, about, contact)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
     workload = None if workload is None else need_workload(workload)
     check_progress(progress)
@@ -199,8 +235,11 @@ def release(
             asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
             if dataset is not None:
                 asked["dataset"] = text_of("dataset", dataset)
-            return _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            _same_description(finished, description)
+            return finished
     target = None if out is None else fresh(out)
+    started = time.perf_counter()
 
     schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
@@ -239,12 +278,16 @@ def release(
         result = Release(
             synthetic=synthetic,
             model=model,
-            certificate=certify(session, values_inside=inside),
+            certificate=replace(
+                certify(session, values_inside=inside),
+                description=replace(description, public=_public_name(public_source)),
+            ),
             schema=schema,
             workload=work,
             measurements=Measurements(schema.full_domain, session.account.measurements),
             public=None if public_table is None else view_of(public_table, codes, schema),
             codes=codes,
+            seconds=time.perf_counter() - started,
         )
         if target is not None:
             with appearing(target) as draft:
@@ -274,6 +317,11 @@ def _workload(workload: Any, schema: Schema) -> Workload:
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     return work
+
+
+def _public_name(source: Any) -> str:
+    """What a reader may know the public table by; a frame has no name."""
+    return "" if source is None or source.name == "table" else str(source.name)
 
 
 def _check_public(mechanism: Mechanism, public: Table | None) -> None:
@@ -339,6 +387,16 @@ def _finished(
     unit = Unit.of(schema, relation)
     finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
     return opened
+
+
+def _same_description(finished: Release, description: Description) -> None:
+    """Say so where a finished release has other words than those that are asked for now."""
+    if description not in (Description(), replace(finished.certificate.description, public="")):
+        warnings.warn(
+            "the release was written before its run was stopped: its title, about and contact stay as they were",
+            OpenPriorWarning,
+            stacklevel=3,
+        )
 
 
 def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
