@@ -12,5 +12,5 @@ demo.py            demo
 demonstration.py   what the demo does
 arguments.py       what words on the command line mean
 options.py         options that mean the same everywhere
-terminal.py        what a person sees: JSON, progress, warnings, bugs
+terminal.py        what a person sees: JSON, tables, warnings, bugs
 """

@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 from openprior.errors import OptionError
+from openprior.progress import phase
 
 __all__ = ["grid", "mechanism", "table", "workload"]
 
@@ -35,7 +36,8 @@ def table(path: str, engine: str, master: str | None) -> Any:
     if engine == "spark":
         from openprior.spark.reading import read_path
 
-        return read_path(path, master)
+        with phase("starting Spark"):
+            return read_path(path, master)
     if master is not None:
         raise OptionError("a Spark master without Spark; add --engine spark")
     return path

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line import arguments, options
-from openprior.command_line.options import Json, Out, Wait
+from openprior.command_line.options import Json, Out, Quiet, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
-from openprior.command_line.terminal import progress as progress_bar
 from openprior.errors import ReleaseError
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -66,13 +66,14 @@ def release(
     show_private: Annotated[
         bool, typer.Option("--show-private", help="Let error messages quote private values.")
     ] = False,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
     import openprior as op
     from openprior.schema.base import Schema
 
-    with stoppable(out), progress_bar("releasing") as progress:
+    with stoppable(out), watching(not quiet):
         made = op.release(
             public=public,
             schema=None if schema is None else Schema.load(schema),
@@ -89,7 +90,6 @@ def release(
             resume=resume,
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
-            progress=progress,
             private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
         )
     c = made.certificate

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     leave_uniform,
+    measured_one_by_one,
     option,
     register,
 )
@@ -61,7 +62,7 @@ class Aim(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 4 of the AIM paper; the public table is not looked at."""
         domain, unit = curator.domain, curator.unit
@@ -72,7 +73,7 @@ class Aim(Mechanism):
         weights = workload.overlaps(closure)
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
-        growing.measured(*(curator.measure(Counts(m), self.alpha * rho) for m in singles))
+        growing.measured(*measured_one_by_one(curator, singles, self.alpha * rho))
         # ρ/T per round at first: half the σ and twice the ε, so four times the ρ, whenever a round finds nothing.
         schedule = Annealed(lambda: curator.remaining, rho, growth=4.0, alpha=self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}

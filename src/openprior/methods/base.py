@@ -11,11 +11,11 @@ import inspect
 import pkgutil
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.option_kinds import fit_options
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
-from openprior.privacy.statistics import Total
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.statistics import Counts, Total
+from openprior.progress import Tell, phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
@@ -31,29 +33,19 @@ from openprior.tables.table import Table
 __all__ = [
     "Mechanism",
     "Outlay",
-    "Progress",
     "PublicTable",
     "Sizes",
+    "Tell",
     "check",
     "known_total",
     "leave_uniform",
+    "measured_one_by_one",
     "mechanisms",
     "one_of",
     "option",
     "pure_choices",
-    "quiet",
     "register",
 ]
-
-
-class Progress(Protocol):
-    """Called after each step of long work; its words never carry anything private."""
-
-    def __call__(self, done: int, of: int, what: str) -> None: ...
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    """Progress that nobody watches."""
 
 
 class PublicTable(StrEnum):
@@ -124,7 +116,7 @@ class Mechanism(ABC):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Spend the curator's budget; return the model."""
 
@@ -257,6 +249,16 @@ def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> N
         said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
         curator.remark(said)
         warnings.warn(f"{said} {remedy}", OpenPriorWarning, 2)
+
+
+def measured_one_by_one(curator: Curator, marginals: Sequence[Marginal], rho: float) -> list[Measurement]:
+    """The counts of each, for so much each; for progress they are one phase."""
+    measured = []
+    with phase("measuring each column", len(marginals)) as work:
+        for marginal in marginals:
+            measured.append(curator.measure(Counts(marginal), rho))
+            work.advance()
+    return measured
 
 
 def known_total(curator: Curator, share: float = 0.02) -> float:

@@ -12,9 +12,9 @@ import numpy as np
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     one_of,
@@ -54,7 +54,7 @@ class MwemPub(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 1."""
         support, frequencies = self.need_public(public).unique()

@@ -9,9 +9,9 @@ import numpy as np
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     one_of,
@@ -85,7 +85,7 @@ class PmwPub(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 1, and the guard."""
         support, frequencies = self.need_public(public).unique()

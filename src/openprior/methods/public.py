@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from openprior.methods.base import Mechanism, Outlay, Progress, PublicTable, Sizes, register
+from openprior.methods.base import Mechanism, Outlay, PublicTable, Sizes, Tell, register
 from openprior.models.base import Model
 from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
@@ -25,7 +25,7 @@ class PublicProxy(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """No round at all."""
         table = self.need_public(public)

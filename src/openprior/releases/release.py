@@ -18,7 +18,7 @@ import numpy as np
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, shown
-from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.methods.base import Mechanism, PublicTable, pure_choices
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
@@ -26,6 +26,8 @@ from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session
+from openprior.progress import phase, telling
+from openprior.progress_shown import Shown, watched
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.certificate import Certificate, certify
@@ -104,6 +106,7 @@ class Release:
         return f"<Release of {rows} rows by {c.mechanism}; ε = {c.epsilon:g}, δ = {c.delta:g}, {c.noise}>"
 
 
+@watched
 def release(
     private: Any,
     public: Any = None,
@@ -122,7 +125,7 @@ def release(
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
-    progress: Progress | None = None,
+    progress: Shown = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
@@ -137,6 +140,8 @@ def release(
     dataset           the private table's name in the ledger; its file's name if not given
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
+                      not given: bars in a terminal or a notebook
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
@@ -145,8 +150,6 @@ def release(
     chosen: Mechanism = Tilt() if mechanism is None else mechanism
     if not isinstance(chosen, Mechanism):
         raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
-    if progress is not None and not callable(progress):
-        raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -164,7 +167,7 @@ def release(
     private, others = open_apart(private, [] if public is None else [public])
     public_source = others[0] if others else None
     schema = _schema(schema, public_source)
-    public_table = None if public_source is None else encode_table(public_source, schema)
+    public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
     more = {"workload": _digest(work), "public": None if public_table is None else _content(public_table)}
@@ -189,7 +192,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic = _make(session, chosen, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
@@ -204,7 +207,7 @@ def release(
             codes=codes,
         )
         if target is not None:
-            with appearing(target) as draft:
+            with phase("writing the release"), appearing(target) as draft:
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
@@ -224,7 +227,13 @@ def _schema(schema: Schema | None, public: Any) -> Schema:
         return schema
     if public is None:
         raise OptionError("there is no schema, and no public table to draft one from; give one of them")
-    return Schema.draft(public)
+    with phase("drafting the schema"):
+        return Schema.draft(public)
+
+
+def _public_table(public: Any, schema: Schema) -> Table:
+    with phase("reading the public table"):
+        return encode_table(public, schema)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -290,11 +299,12 @@ def _make(
     public: Table | None,
     public_source: Any,
     work: Workload,
-    progress: Progress | None,
 ) -> tuple[Model, Table, "pa.Table"]:
     """The model, and its rows as codes and as values."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(session.curator, public, work, fit, progress or quiet)
-    codes = model.sample(max(1, round(model.total)), draw)
-    return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
+    with telling() as progress:
+        model = mechanism.run(session.curator, public, work, fit, progress)
+    with phase("drawing rows"):
+        codes = model.sample(max(1, round(model.total)), draw)
+        return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)

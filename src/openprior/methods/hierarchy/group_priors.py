@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from openprior.counting.engine import Executor
 from openprior.methods.hierarchy.tree import Tree
 from openprior.models.tilted.prior import smooth_draws
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, join
 
@@ -77,7 +78,8 @@ def group_priors(
                 borrowed = table.take(places[above].take(int(at[above][i]), rng, 1000))
             seed = np.random.SeedSequence(int(rng.integers(1 << 63)))
             tasks[source] = _Task(table.take(rows), borrowed, seed)
-    priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
+    with phase("learning from the public table", len(tasks)):
+        priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
     return [
         GroupPrior(*priors[source], public=own_place.count(own_number[i])) for i, source in enumerate(sources)
     ]

@@ -22,9 +22,9 @@ from openprior.errors import OptionError
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     one_of,
     option,
@@ -37,6 +37,7 @@ from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.progress import phase
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
 
@@ -117,19 +118,23 @@ class Hierarchy(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Public work, then level after level."""
         table = self.need_public(public)
         tree = Tree(curator.layout, self.levels)
         split = self._split(len(tree.levels))
-        progress(0, 100, "learning from the public table")
         asked = within(workload, tree.attributes, curator.domain)
         priors = group_priors(tree, table, curator.executor, rng, own=self.own)
         groups = Groups(tree, priors, curator.executor)
         n = curator.n if curator.unit.n_is_public else None
         descent = Descent(self, curator, tree, groups, asked, split, n, rng, progress)
-        return descent.run([descent.choose(level, public_rows=table.n) for level in range(len(tree.levels))])
+        with phase("choosing marginals by the public table", len(tree.levels)) as work:
+            chosen = []
+            for level in range(len(tree.levels)):
+                chosen.append(descent.choose(level, public_rows=table.n))
+                work.advance()
+        return descent.run(chosen)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """Networks and weights for every group; a mechanism inside takes its own time in each, on top of this."""

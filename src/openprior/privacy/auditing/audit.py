@@ -13,7 +13,7 @@ proofs stand beside the primitives. It needs only what a mechanism is (`Mechanic
 this room.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -27,6 +27,8 @@ from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, smal
 from openprior.privacy.auditing.path import Mechanical, Setting, differences, walk
 from openprior.privacy.auditing.samplers import noise_ratio
 from openprior.privacy.unit import Relation, Unit
+from openprior.progress import phase
+from openprior.progress_shown import Shown, watched
 from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
@@ -44,6 +46,7 @@ _NOT_REPEATABLE = (
 )
 
 
+@watched
 def audit(
     mechanism: Mechanical,
     *,
@@ -55,7 +58,7 @@ def audit(
     runs: int = 2,
     neighbours: int = 3,
     seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Shown = None,
 ) -> Audit:
     """Check that a mechanism keeps its promise, on made-up tables and their neighbours.
 
@@ -68,6 +71,7 @@ def audit(
     runs         recorded runs per setting, each of another kind
     neighbours   replays of each
     seed         of tables, outcomes and public randomness
+    progress     as for `release`; a step is a row of the audit
     """
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "run", None)):
         raise OptionError(f"mechanism {mechanism!r} is not one; give an instance such as openprior.Aim()")
@@ -82,11 +86,11 @@ def audit(
     deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
     cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
     rows = []
-    for done, (each, pure, which, delta) in enumerate(cases):
-        if progress is not None:
-            progress(done, len(cases), f"{mechanism.name}, {which}, Δ = {delta}")
-        case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
-        rows.append(case.row(own))
+    with phase(f"auditing {mechanism.name}", len(cases)) as work:
+        for each, pure, which, delta in cases:
+            case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
+            rows.append(case.row(own))
+            work.advance()
     caveat = (
         "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
     )
