@@ -141,6 +141,7 @@ class _Lines:
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Timer] = {}
         self._said: set[str] = set()
+        self._closed = False
 
     def begin(self, told: Progress) -> None:
         """Write the line if the phase is still going on in a moment."""
@@ -148,7 +149,7 @@ class _Lines:
             self._say(told.phase)
             return
         with self._lock:
-            if told.phase not in self._said and told.phase not in self._waiting:
+            if told.phase not in self._said and told.phase not in self._waiting and not self._closed:
                 timer = threading.Timer(self._patience, self._say, [told.phase])
                 timer.daemon = True
                 self._waiting[told.phase] = timer
@@ -170,12 +171,11 @@ class _Lines:
             for timer in self._waiting.values():
                 timer.cancel()
             self._waiting.clear()
-            self._said.clear()
-            self._patience = float("inf")
+            self._closed = True
 
     def _say(self, phase: str) -> None:
         with self._lock:
-            if phase in self._said or self._patience == float("inf"):
+            if phase in self._said or self._closed:
                 return
             self._said.add(phase)
             with contextlib.suppress(OSError, ValueError):  # a log that was closed: the run goes on
