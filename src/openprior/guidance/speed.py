@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["machine_speed"]
 
-_REFERENCE = 0.0052
+_REFERENCE = 0.0042
 """Seconds that the work takes on the machine that costs were fitted on."""
 _TIMES = 9
 

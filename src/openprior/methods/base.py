@@ -22,6 +22,7 @@ import numpy as np
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.option_kinds import fit_options
 from openprior.models.base import Model
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, Total
@@ -66,11 +67,27 @@ class Sizes:
     public_rows: int
     """0 if there is no public table."""
     epsilon: float
+    delta: float = 1e-9
 
     @property
     def columns(self) -> int:
         """How many columns there are."""
         return len(self.layout.domain)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of columns there are."""
+        return self.columns * (self.columns - 1) // 2
+
+    @property
+    def marginals(self) -> int:
+        """How many marginals the workload has."""
+        return len(self.workload.marginals)
+
+    @property
+    def rho(self) -> float:
+        """The budget."""
+        return budget_rho(self.epsilon, self.delta)
 
     @cached_property
     def cells(self) -> int:
@@ -90,10 +107,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Outlay:
-    """What a run takes beside reading the tables; rough, for two cores of an ordinary machine."""
+    """What a run takes beside reading the tables and writing the release; rough, for two cores of the machine that the
+    numbers were fitted on. Compiling, which only the first run does, is not in it."""
 
     seconds: float
     megabytes: float
+    at_most: float | None = None
+    """Seconds if the public table is far from the private one, for a mechanism that then works much longer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,7 @@ class Ide(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A few marginals, bent on the public rows."""
-        return Outlay(1 + 5e-6 * sizes.public_rows, 10.0)
+        return Outlay(0.1 + 8e-6 * sizes.public_rows, 10.0)
 
     def _support(self, table: Table) -> tuple[Table, Floats]:
         """The points that may have mass, and the prior's share of each."""

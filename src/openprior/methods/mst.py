@@ -67,8 +67,14 @@ class Mst(Mechanism):
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Few pairs, whatever the workload."""
-        return Outlay(1 + 3e-6 * sizes.rows, 30.0)
+        """Every pair is scored for every edge; then a few are fitted, whatever the workload, and rows drawn."""
+        domain = sizes.layout.domain
+        cells = sum(domain[a] * domain[b] for a, b in itertools.combinations(domain, 2))
+        scoring, fitting = (
+            1e-4 * sizes.columns * sizes.pairs,
+            4e-5 * sizes.columns * cells / max(sizes.pairs, 1),
+        )
+        return Outlay(0.05 + scoring + fitting + 8e-7 * sizes.rows, 30.0)
 
     @staticmethod
     def _measure(

@@ -35,4 +35,4 @@ class PublicProxy(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """Sorting the public rows."""
-        return Outlay(0.7 + 1e-6 * sizes.public_rows, 0.0)
+        return Outlay(0.05 + 2e-6 * sizes.public_rows, 0.0)

@@ -131,10 +131,17 @@ class Tilt(Mechanism):
             return tilting.finish(workload.marginals, particles)
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Networks for every pair of columns of the prior; then particles, as many as there are rows or so."""
-        prior = 2e-6 * sizes.columns**2 * min(sizes.public_rows, 20_000)
-        rounds = (10 * (sizes.rows / 20_000) ** 0.6 + 0.01 * sizes.closure) * sizes.more_to_find**0.5
-        return Outlay(5 + prior + rounds, 150.0)
+        """Networks for every pair of columns of the prior, judged by some of the cells; rounds that answer all
+        marginals from the particles; the last fit; rows chosen among the particles; every answer's standard error."""
+        particles = self.particles or float(np.clip(16 * sizes.rows, 100_000, 300_000))
+        judged = sizes.cells * min(1.0, 200 / sizes.marginals)
+        prior = 0.5 + 1.8e-6 * sizes.columns**2 * min(sizes.public_rows, 16_384) + 4e-7 * judged
+        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
+        each = 0.03 + 5e-5 * sizes.closure + 1.5e-8 * sizes.cells
+        fit = 1.5e-7 * particles * (sizes.columns + rounds)
+        rows = min(1.4e-7 * max(sizes.rows, particles / 4) * sizes.marginals, 4.0)
+        saving = 1.5e-6 * particles + 2.7e-7 * sizes.cells
+        return Outlay(prior * bool(sizes.public_rows) + (4 + rounds) * each + fit + rows + saving, 150.0)
 
     def _screened(
         self, curator: Curator, tilting: Tilting, without: Callable[[], Tilting], workload: Workload

@@ -19,7 +19,7 @@ from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, join
 
-__all__ = ["GroupPrior", "group_priors"]
+__all__ = ["MOST_ROWS", "GroupPrior", "group_priors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ _SMOOTH = 0.5
 """The draws' share of the mass (measured on ACS areas: 0.25 to 0.75 alike, none worse by 6 %)."""
 _FEW, _BORROWED = 200, 10
 """A group with fewer rows borrows from those above, as much as so many rows."""
-_MOST = 20_000
+MOST_ROWS = 20_000
 """Public rows that one group starts from."""
 
 
@@ -67,7 +67,7 @@ def group_priors(
         source = (nearest, int(at[nearest][i]))
         sources.append(source)
         if source not in tasks:
-            rows = places[nearest].take(source[1], rng, _MOST)
+            rows = places[nearest].take(source[1], rng, MOST_ROWS)
             borrowed = None
             if len(rows) < _FEW and nearest + 1 < len(wider):
                 above = next(

@@ -32,7 +32,7 @@ from openprior.methods.base import (
 )
 from openprior.methods.hierarchy.bending import Groups
 from openprior.methods.hierarchy.descent import Descent
-from openprior.methods.hierarchy.group_priors import group_priors
+from openprior.methods.hierarchy.group_priors import MOST_ROWS, group_priors
 from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
@@ -139,10 +139,15 @@ class Hierarchy(Mechanism):
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """Networks and weights for every group; a mechanism inside takes its own time in each, on top of this."""
         try:
-            groups = len(Tree(sizes.layout, self.levels).leaves)
+            tree = Tree(sizes.layout, self.levels)
         except OptionError:
             return None
-        return Outlay(1 + 8e-3 * groups * sizes.columns + 6e-5 * sizes.public_rows, 30 + 0.5 * groups)
+        groups, columns = len(tree.leaves), len(tree.attributes)
+        networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+        judged = min(sizes.public_rows, 4000 * min(groups, 24))
+        choosing = 1.25e-7 * columns**2 * judged * len(tree.levels)
+        rows = 2.5e-8 * sizes.rows * sizes.marginals
+        return Outlay(0.05 + networks + choosing + rows + 0.02 * groups, 30 + 0.5 * groups)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:

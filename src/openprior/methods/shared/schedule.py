@@ -10,9 +10,11 @@ from typing import Protocol
 
 from openprior.privacy.curator import Curator
 
-__all__ = ["Annealed", "AnnealedPart", "Even", "EvenRest", "Schedule", "Share"]
+__all__ = ["FIRST", "Annealed", "AnnealedPart", "Even", "EvenRest", "Schedule", "Share"]
 
 
+FIRST = 1 / 300
+"""The first share of a part of the budget in which shares double."""
 _MANY = 10_000
 """Rounds; nobody counts further ahead."""
 
@@ -160,7 +162,7 @@ class AnnealedPart(Annealed):
     [(0.125, False), (0.375, False)]
     """
 
-    def __init__(self, rho: float, *, first: float = 1 / 300) -> None:
+    def __init__(self, rho: float, *, first: float = FIRST) -> None:
         self._part = rho
         super().__init__(lambda: self._part, rho * first, growth=2.0, alpha=0.5, tolerance=0.0)
 
