@@ -113,9 +113,9 @@ class PmwPub(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A pass over all cells per round; how many rounds there are depends on how much there is to correct."""
-        each = 0.004 + 1e-5 * sizes.marginals + 2.5e-9 * sizes.cells
+        each = 0.003 + 1e-5 * sizes.marginals + 2.5e-9 * sizes.cells
         few, many = (self._rounds_if(error, sizes) for error in (_CLOSE, _FAR))
-        return Outlay(0.1 + each * few, 50e-6 * sizes.cells, at_most=0.1 + each * many)
+        return Outlay(0.05 + each * few, 50e-6 * sizes.cells, at_most=0.05 + each * many)
 
     def _rounds_if(self, error: float, sizes: Sizes) -> float:
         """The number of rounds if some query is off by so much of the table.
