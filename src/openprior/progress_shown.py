@@ -232,8 +232,8 @@ def _bars() -> Iterator[Display]:
         """The time left by the pace of the phase, counted down; else how long it has taken so far."""
 
         def render(self, task: Task) -> Text:
-            if task.finished or task.fields["ends"] is None:
-                return Text(in_words(task.elapsed or 0.0), style="dim")
+            if task.finished_time is not None or task.fields["ends"] is None:
+                return Text(in_words(task.finished_time or task.elapsed or 0.0), style="dim")
             return Text(f"about {in_words(max(task.fields['ends'] - time.monotonic(), 0.0))} left")
 
     bars = Bars(
@@ -250,18 +250,18 @@ def _bars() -> Iterator[Display]:
 
         def begin(self, told: Progress) -> None:
             if told.phase in tasks:
-                bars.reset(tasks[told.phase], total=told.total, ends=None)
+                bars.reset(tasks[told.phase], total=told.total or None, ends=None)
             else:
-                tasks[told.phase] = bars.add_task(told.phase, total=told.total, ends=None)
+                tasks[told.phase] = bars.add_task(told.phase, total=told.total or None, ends=None)
 
         def step(self, told: Progress) -> None:
             ends = None if told.remaining is None else time.monotonic() + told.remaining
             bars.update(tasks[told.phase], completed=told.done, total=told.total, ends=ends)
 
         def end(self, told: Progress) -> None:
-            whole = told.total or 1
-            done = told.done if told.total is not None else whole
-            bars.update(tasks[told.phase], completed=done, total=whole, ends=None)
+            done, of = (told.done, told.total) if told.total else (1, 1)
+            bars.update(tasks[told.phase], completed=done, total=of, ends=None)
+            bars.stop_task(tasks[told.phase])
 
     with bars:
         yield Shown()

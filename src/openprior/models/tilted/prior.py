@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 _REDRAWS = (0.1, 0.2, 0.35)
 """h, the probability with which an anchor's attribute is redrawn."""
 _FOLDS, _USED_FOLDS = 5, 3
+_LAST, _JUDGING = 8, 2
+"""Steps of progress that fitting classes is worth, and judging one kind, where trying an order of a network is one."""
 _JUDGES = 200
 """Marginals that shares are judged by."""
 _DRAWS = 50_000
@@ -53,7 +55,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
     sizes = np.array(public.domain.shape, np.int64)
     codes = np.stack(public.columns, axis=1).astype(np.uint16)
     small = len(codes) < 2 * _FOLDS
-    steps = _steps(len(codes)) + (0 if small else _USED_FOLDS * _steps(0))
+    steps = _steps(len(codes)) + (0 if small else _USED_FOLDS * (_steps(0) + (2 + len(_REDRAWS)) * _JUDGING))
     with phase("learning from the public table", steps) as work:
         if small:
             shares, redraw = (0.0, 0.5, 0.5), 0.35
@@ -99,7 +101,7 @@ def _networks(rows: int) -> int:
 
 def _steps(rows: int) -> int:
     """Steps of progress while all three kinds are fitted to so many rows."""
-    return orders_tried(_networks(rows)) + 1
+    return orders_tried(_networks(rows)) + _LAST
 
 
 class _Parts:
@@ -113,7 +115,7 @@ class _Parts:
         self._classes = fit_classes(some, sizes, int(np.clip(rows // 20, 1, 80)), rng)
         if rows > _ROWS:
             self._classes = self._classes.assign(codes)
-        work.advance()
+        work.advance(_LAST)
 
     def arrays(self, shares: tuple[float, float, float], redraw: float) -> PriorArrays:
         """As the compiled loops read them."""
@@ -168,7 +170,10 @@ def _choose_shares(
         out = order[fold::_FOLDS]
         kept = np.setdiff1d(order, out)
         parts = _Parts(some[kept], sizes, rng, work)
-        answers = [_shares_of(domain, _drawn(parts.arrays(s, h), rng), judges) for s, h in kinds]
+        answers = []
+        for s, h in kinds:
+            answers.append(_shares_of(domain, _drawn(parts.arrays(s, h), rng), judges))
+            work.advance(_JUDGING)
         truth = _shares_of(domain, some[out], judges)
         for m in judges:
             each = np.stack([a[m] for a in answers])
