@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from openprior.methods.public import PublicProxy
     from openprior.methods.tilt import Tilt
     from openprior.privacy.auditing.audit import audit
+    from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
@@ -50,6 +51,7 @@ __all__ = [
     "MwemPub",
     "OpenPriorError",
     "PmwPub",
+    "Progress",
     "PublicProxy",
     "Reading",
     "Release",
@@ -86,6 +88,7 @@ _HOMES = {
     "MwemPub": "methods.mwem_pub",
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
+    "Progress": "progress",
     "PublicProxy": "methods.public",
     "Reading": "schema.reading_rules",
     "Release": "releases.release",

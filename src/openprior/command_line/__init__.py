@@ -14,5 +14,5 @@ demonstration.py   what the demo does
 arguments.py       what words on the command line mean
 options.py         options that mean the same everywhere
 reading_options.py options on how text is written in the files
-terminal.py        what a person sees: JSON, progress, warnings, bugs
+terminal.py        what a person sees: JSON, tables, warnings, bugs
 """

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from openprior.errors import OptionError
+from openprior.progress import phase
 from openprior.tables.address import is_database
 
 __all__ = ["grid", "mechanism", "named_folders", "table"]
@@ -19,7 +20,8 @@ def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
             raise OptionError("Spark reads files here, and no databases; leave out --engine spark")
         from openprior.spark.reading import read_path
 
-        return read_path(path, master, reading)
+        with phase("starting Spark"):
+            return read_path(path, master, reading)
     if master is not None:
         raise OptionError("a Spark master without Spark; add --engine spark")
     return path

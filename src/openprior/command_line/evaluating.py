@@ -8,6 +8,7 @@ import typer
 from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json, print_table
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -168,6 +169,7 @@ def estimate(
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    quiet: options.Quiet = False,
     json: Json = False,
 ) -> None:
     """Measure a release's workload error privately, for an extra ε: this may be published with it."""
@@ -178,18 +180,19 @@ def estimate(
     place = out or _beside(release, ".estimate")
     folder = fresh(place)
     opened = op.open_release(release)
-    errors = op.estimate_error(
-        opened,
-        private,
-        epsilon=epsilon,
-        delta=delta,
-        workload=workload,
-        of=of,
-        ledger=options.chosen_ledger(ledger, ledger_timeout),
-        dataset=dataset,
-        seed=insecure_seed,
-        acknowledge_refusals=acknowledge_refusals,
-    )
+    with watching(not quiet):
+        errors = op.estimate_error(
+            opened,
+            private,
+            epsilon=epsilon,
+            delta=delta,
+            workload=workload,
+            of=of,
+            ledger=options.chosen_ledger(ledger, ledger_timeout),
+            dataset=dataset,
+            seed=insecure_seed,
+            acknowledge_refusals=acknowledge_refusals,
+        )
     write_estimate(errors, opened, folder)
     if json:
         print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})

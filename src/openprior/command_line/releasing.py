@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line import arguments, options, reading_options
-from openprior.command_line.options import Json, Out, Wait
+from openprior.command_line.options import Json, Out, Quiet, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
-from openprior.command_line.terminal import progress as progress_bar
 from openprior.errors import ReleaseError
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -79,6 +79,7 @@ def release(
     delimiter: reading_options.Delimiter = None,
     date_format: reading_options.DateFormat = None,
     null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
@@ -87,7 +88,7 @@ def release(
 
     declared = None if schema is None else Schema.load(schema)
     reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
-    with stoppable(out), progress_bar("releasing") as progress:
+    with stoppable(out), watching(not quiet):
         made = op.release(
             public=public,
             schema=declared,
@@ -108,7 +109,6 @@ def release(
             resume=resume,
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
-            progress=progress,
             # Last: starting Spark takes seconds.
             private=arguments.table(private, engine, spark_master, reading_of(declared, reading)),
         )

@@ -194,7 +194,8 @@ def plan(
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
         costs=costs_of(
-            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon), pure=budget.pure
+            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon, delta),
+            pure=budget.pure,
         ),
         advice=(),
     )

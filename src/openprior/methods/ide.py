@@ -23,9 +23,9 @@ from openprior.errors import OpenPriorWarning
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     one_of,
     option,
@@ -39,6 +39,7 @@ from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, QueryAnswers, Total
+from openprior.progress import phase
 from openprior.questions.queries import Queries
 from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.questions.workload import Marginal, Workload
@@ -113,13 +114,14 @@ class Ide(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Choose, measure, bend."""
         table = self.need_public(public)
         asked = [Queries.parse(text, curator.domain) for text in self.queries]
         points, prior = self._support(table)
-        chosen = self._choose(curator, table, workload, len(asked), rng)
+        with phase("choosing marginals by the public table"):
+            chosen = self._choose(curator, table, workload, len(asked), rng)
         curator.announce([*chosen, *(q.marginal for q in asked)])
         each = [1.0] * (len(chosen) + len(asked))
         if curator.unit.n_is_public:
@@ -128,6 +130,7 @@ class Ide(Mechanism):
             first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
             total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
         partials = []
+        progress(0, len(each), "measuring")
         for i, m in enumerate(chosen):
             measured = curator.measure(Counts(m), shares[i], noise=self.noise)
             partials.append(Partial(cell_numbers(points, m), measured.values / total, covers=True))
@@ -137,13 +140,14 @@ class Ide(Mechanism):
             partials += _partials(queries, measured, points, total)
             progress(i + 1, len(each), "measuring")
         updates = None if self.updates is None else self.updates * len(partials)
-        weights, report = ide(prior, partials, rng, updates=updates)
+        with phase("estimating"):
+            weights, report = ide(prior, partials, rng, updates=updates)
         curator.remark(_words(report))
         return SupportModel(points, weights, total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A few marginals, bent on the public rows."""
-        return Outlay(1 + 5e-6 * sizes.public_rows, 10.0)
+        return Outlay(0.1 + 8e-6 * sizes.public_rows, 10.0)
 
     def _support(self, table: Table) -> tuple[Table, Floats]:
         """The points that may have mass, and the prior's share of each."""

@@ -18,6 +18,7 @@ from openprior.counting.local import RowCounter, workers
 from openprior.models.base import Flags, Model, Saved
 from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
+from openprior.progress import phase
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -81,10 +82,15 @@ class GroupedModel(Model):
             chosen = choose_rows(
                 group.rows, group.weights, int(counts[i]), targets, streams[i], effort=2e4 * counts[i] + 1e7
             )
+            work.advance()
             return self._with_keys(group, chosen)
 
-        with ThreadPoolExecutor(workers()) as pool:
-            parts = list(pool.map(draw, [i for i in range(len(self.groups)) if counts[i] > 0]))
+        filled = [i for i in range(len(self.groups)) if counts[i] > 0]
+        with (
+            phase("drawing rows, group by group", len(filled)) as work,
+            ThreadPoolExecutor(workers()) as pool,
+        ):
+            parts = list(pool.map(draw, filled))
         table = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
         return table.take(rng.permutation(table.n))
 

@@ -28,6 +28,7 @@ from openprior.privacy.refusal import Refusal, counted
 from openprior.privacy.run import Budget, open_run
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
@@ -108,6 +109,8 @@ def open_session(
     budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
+    # With a person id, rows above the limit are read and not counted: how many there are is nobody's business.
+    vault.tells_rows = unit.n_is_public and schema.person_id is None
     vault.announce(marginals)
     with open_run(
         book,
@@ -125,7 +128,9 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
+        if publics:
+            with phase("comparing the private table with the public one"):
+                counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         for words in (large_epsilon(epsilon), mixing):
             if words is not None:

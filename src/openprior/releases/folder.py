@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorError, OtherFormat, ReleaseError
 from openprior.json_text import parse_json
+from openprior.progress import phase
 from openprior.releases.seal import CERTIFICATE, check_seal, read_certificate, seal_of, state_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def write(release: "Reported", draft: Path, format: str) -> None:
     release.schema.save(draft / "schema.toml")
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
     _write_text(draft / "workload.json", json.dumps(asked))
-    _write_text(draft / "report.html", render(release))
+    with phase("making the report"):
+        _write_text(draft / "report.html", render(release))
     seal(draft, release.certificate)
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from openprior.counting.cells import Cells
 from openprior.display import Sheet, Shown, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
-from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.given import choice, flag, path_of, text_of, whole_number
+from openprior.methods.base import Mechanism, PublicTable, pure_choices
 from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
@@ -31,6 +31,8 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session, request_of
 from openprior.privacy.unit import Unit
+from openprior.progress import phase, telling
+from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
 from openprior.releases.answers_file import all_answers
@@ -172,6 +174,7 @@ class Release(Shown):
         return super()._repr_html_() + rows.html()
 
 
+@watched
 def release(
     private: Any,
     public: Any = None,
@@ -194,7 +197,7 @@ def release(
     show_private: bool = False,
     acknowledge_refusals: bool = False,
     reading: Reading | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
@@ -212,6 +215,8 @@ def release(
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     reading           how text is written in the files, where no schema is given; a schema has it in it
+    progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
+                      not given: bars in a terminal or a notebook
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
@@ -220,7 +225,6 @@ def release(
     description = described_as(title, about, contact)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
     workload = None if workload is None else need_workload(workload)
-    check_progress(progress)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -247,7 +251,7 @@ def release(
     public_source = others[0] if others else None
     schema = _schema(schema, public_source, reading)
     check_format(format if target is not None else "parquet", schema)
-    public_table = None if public_source is None else encode_table(public_source, schema)
+    public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
     fitted = chosen.fitted(schema)
@@ -271,7 +275,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
@@ -290,7 +294,7 @@ def release(
             seconds=time.perf_counter() - started,
         )
         if target is not None:
-            with appearing(target) as draft:
+            with phase("writing the release"), appearing(target) as draft:
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
@@ -310,7 +314,13 @@ def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
         return schema
     if public is None:
         raise OptionError("there is no schema, and no public table to draft one from; give one of them")
-    return Schema.draft(public, reading=reading)
+    with phase("drafting the schema"):
+        return Schema.draft(public, reading=reading)
+
+
+def _public_table(public: Any, schema: Schema) -> Table:
+    with phase("reading the public table"):
+        return encode_table(public, schema)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -413,12 +423,13 @@ def _make(
     public: Table | None,
     public_source: Any,
     work: Workload,
-    progress: Progress | None,
 ) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
     """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(session.curator, public, work, fit, progress or quiet)
-    codes = model.sample(max(1, round(model.total)), draw)
-    decoder = Decoder.fit(session.schema, public_source, rng=draw)
-    return model, codes, decoder.decode(codes, draw), decoder.values_inside
+    with telling() as progress:
+        model = mechanism.run(session.curator, public, work, fit, progress)
+    with phase("drawing rows"):
+        codes = model.sample(max(1, round(model.total)), draw)
+        decoder = Decoder.fit(session.schema, public_source, rng=draw)
+        return model, codes, decoder.decode(codes, draw), decoder.values_inside
