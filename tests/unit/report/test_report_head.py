@@ -12,7 +12,6 @@ from pyarrow import csv
 
 import openprior as op
 from openprior.errors import OpenPriorError, OpenPriorWarning
-from openprior.privacy.ledger import Ledger
 from openprior.releases import release as resumed
 from openprior.releases.certificate import Certificate
 from openprior.releases.description import described_as
@@ -107,13 +106,13 @@ def test_a_head_is_stripped_and_may_have_lines() -> None:
     }
 
 
-def test_a_head_that_comes_too_late_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_comes_too_late_is_told(folder: Path) -> None:
     """A run that was stopped after its folder was written is finished as it is."""
-    monkeypatch.setattr(resumed, "finish_run", lambda *_: None)
+    finished = op.open_release(folder)
     for given in (described_as(None, None, None), described_as(*SAID.values())):
-        resumed._finished(folder, Ledger(None), given)
+        resumed._same_description(finished, given)
     with pytest.warns(OpenPriorWarning, match="stay as they were"):
-        resumed._finished(folder, Ledger(None), described_as("another", None, None))
+        resumed._same_description(finished, described_as("another", None, None))
 
 
 def test_the_schema_says_what_it_can_say(folder: Path) -> None:
@@ -123,7 +122,7 @@ def test_the_schema_says_what_it_can_say(folder: Path) -> None:
         re.sub(r"<[^>]+>", " ", row).split() for row in re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
     ]
     said = [" ".join(words) for words in plain[1:]]
-    assert said[0] == "income real 0 to 250,000 3 bins moved to the nearest end a value of its own"
+    assert said[0] == "income real 0 to 250,000 3 bins moved to the nearest end a value of its own 3 bins from public rows"
     assert said[1] == "age integer 18 to 99 2 bins refused refused"
     assert said[2].endswith("3 values told as “other” told as “other”")
     assert "The ends of <b>income</b> also hold" in section and "spread evenly" not in section
