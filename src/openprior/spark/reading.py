@@ -132,6 +132,7 @@ class SparkFiles:
         self._local, self._parts = open_split(os.path.abspath(path))  # executors run elsewhere
         self.name, self.columns, self.is_text = self._local.name, self._local.columns, self._local.is_text
         self.paths: tuple[Path, ...] = getattr(self._local, "paths", ())
+        self.part: str | None = getattr(self._local, "part", None)
         self.session = open_session(master)
 
     def engine(self) -> Engine:
