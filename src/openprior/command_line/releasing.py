@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def release(
-    private: Annotated[str, typer.Argument(help="The private table: a file, a folder of them, or duckdb:FILE#TABLE.")],
+    private: Annotated[
+        str, typer.Argument(help="The private table: a file, a folder of them, or duckdb:FILE#TABLE.")
+    ],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
     delta: Annotated[
