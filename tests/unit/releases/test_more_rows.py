@@ -157,7 +157,7 @@ def test_as_many_rows_as_asked(release: Release, n: int) -> None:
             lambda r: r["age"] is not None and r["age"] < 18 and not r["member"],
         ),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["graphical", "support", "stubborn"])
 def test_rows_with_given_values(release: Release, kind: str, where: dict[str, Any], fits: Any) -> None:
