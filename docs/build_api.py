@@ -28,7 +28,7 @@ GROUPS = {
     "What the columns are": ("Schema",),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
     "Before the budget is spent": ("plan", "screen", "tune", "best_mixture_error"),
-    "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "estimate_error"),
+    "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "compare", "estimate_error"),
     "Whether a mechanism keeps its promise": ("audit",),
     "Errors": ("OpenPriorError",),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from openprior.errors import OpenPriorError
+    from openprior.evaluation.compare import compare
     from openprior.evaluation.error_estimate import estimate_error
     from openprior.evaluation.groups import evaluate_groups
     from openprior.evaluation.metrics import evaluate
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
     from openprior.schema.base import Schema
+    from openprior.schema.reading_rules import Reading
 
 __version__ = "0.1.0"
 
@@ -49,6 +51,7 @@ __all__ = [
     "OpenPriorError",
     "PmwPub",
     "PublicProxy",
+    "Reading",
     "Release",
     "Schema",
     "Tilt",
@@ -56,6 +59,7 @@ __all__ = [
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "compare",
     "estimate_error",
     "evaluate",
     "evaluate_groups",
@@ -83,6 +87,7 @@ _HOMES = {
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
     "PublicProxy": "methods.public",
+    "Reading": "schema.reading_rules",
     "Release": "releases.release",
     "Schema": "schema.base",
     "Tilt": "methods.tilt",
@@ -90,6 +95,7 @@ _HOMES = {
     "all_marginals": "questions.workload",
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
+    "compare": "evaluation.compare",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",

@@ -881,7 +881,8 @@ def test_the_same_seed_gives_the_same_model() -> None:
     ("options", "match"),
     [
         ({"update": "nonsense"}, "update 'nonsense' must be one of"),
-        ({"inner": "mst"}, "inner \\('mst'\\) must be a mechanism; give an instance"),
+        ({"inner": "nonsense"}, "mechanism 'nonsense' is unknown"),
+        ({"inner": 5}, "inner \\(5\\) must be a mechanism; give an instance"),
         ({"inner": op.Mst}, "must be a mechanism; give an instance"),
         ({"inner": Hierarchy()}, "cannot be inside a hierarchy"),
         ({"choose": "all"}, "choose 'all' must be one of"),

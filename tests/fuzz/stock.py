@@ -36,7 +36,7 @@ missing = true
 """
 UNIT = {"unit": {"person": None, "rows_per_person": 1, "relation": "replace-one"}}
 """What the runs of the ledger protect; runs that say anything else are refused there."""
-BUDGET = {"rho": 2.0, "epsilon": 6.0, "delta": 1e-6}
+BUDGET = {"rho": 2.0, "epsilon": 13.0, "delta": 1e-6}
 
 
 def rows(draw: random.Random, count: int, *, private: bool) -> dict[str, list[Any]]:

@@ -101,7 +101,7 @@ def place(tmp_path: Path) -> Path:
     parquet.write_table(private_table(), tmp_path / "private.parquet")
     csv.write_csv(public_table(), tmp_path / "public.csv")
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    Ledger(tmp_path / "budget.sqlite").set_budget("private", rho=5.0, epsilon=9.0, delta=1e-6)
+    Ledger(tmp_path / "budget.sqlite").set_budget("private", rho=5.0, epsilon=21.0, delta=1e-6)
     return tmp_path
 
 
@@ -125,7 +125,7 @@ def test_the_watch_sees_what_it_should(place: Path, capfd: pytest.CaptureFixture
         np.savez_compressed("x.npz", x=np.array([REAL, 1.0]))
         Path("gone").write_text(PERSON)
         Path("gone").unlink()
-        Ledger("new.sqlite").set_budget(NAME, rho=1.0, epsilon=1.0, delta=0.1)
+        Ledger("new.sqlite").set_budget(NAME, epsilon=1.0, delta=0.1)
         with watch.catching(KeyError):
             try:
                 raise ValueError(MOMENT)

@@ -199,9 +199,9 @@ def test_json(place: Path) -> None:
 
 
 COMMANDS = (
-    ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
-    ("answers",), ("rows",),
+    ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
+    ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
+    ("estimate",), ("audit",), ("answers",), ("rows",), ("schema", "check"),
 )  # fmt: skip
 
 

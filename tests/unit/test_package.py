@@ -26,6 +26,7 @@ PUBLIC = {
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "compare",
     "estimate_error",
     "evaluate",
     "evaluate_groups",

@@ -8,11 +8,11 @@ guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate
 auditing.py        audit
 ledgers.py         ledger show, budget, close
-schemas.py         schema draft
+schemas.py         schema draft, check
 demo.py            demo
 demonstration.py   what the demo does
-query_file.py      queries from a file
 arguments.py       what words on the command line mean
 options.py         options that mean the same everywhere
+reading_options.py options on how text is written in the files
 terminal.py        what a person sees: JSON, progress, warnings, bugs
 """

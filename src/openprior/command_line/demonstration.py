@@ -70,6 +70,7 @@ def run_demo(
             mechanism=mechanism,
             out=folder,
             dataset="demo survey 2024",
+            about="An invented population: this year's survey as the private table, last year's as the public one.",
             progress=progress,
         )
         seconds = time.perf_counter() - begin

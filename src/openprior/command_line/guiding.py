@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
+from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json, print_table
 from openprior.command_line.terminal import progress as progress_bar
@@ -46,7 +46,7 @@ def plan(
     planned = op.plan(
         op.Schema.load(schema),
         n=rows,
-        workload=arguments.workload(workload),
+        workload=workload,
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -83,6 +83,12 @@ def screen(
     dataset: options.Dataset = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Rank public tables by how close they are to the private one, for a small ε that the ledger is charged."""
@@ -101,6 +107,7 @@ def screen(
         dataset=dataset,
         seed=insecure_seed,
         acknowledge_refusals=acknowledge_refusals,
+        reading=reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values),
     )
     if json:
         print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
@@ -126,6 +133,8 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
+    if screening.outside is not None and not screening.outside.is_large:
+        typer.echo(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):
         typer.echo(line)
 
@@ -151,6 +160,12 @@ def tune(
     ] = None,
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
     json: Json = False,
 ) -> None:
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
@@ -161,7 +176,7 @@ def tune(
             public,
             past,
             schema=None if schema is None else op.Schema.load(schema),
-            workload=arguments.workload(workload),
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             grid=None if not choices else arguments.grid(choices),
@@ -169,6 +184,9 @@ def tune(
             rows=rows,
             of=of,
             workers=workers,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
             progress=progress,
         )
     if json:

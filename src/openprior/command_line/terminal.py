@@ -14,7 +14,16 @@ from rich.markup import escape
 
 from openprior.errors import OpenPriorWarning
 
-__all__ = ["one_line", "print_json", "print_table", "progress", "show_bug", "show_warning", "stoppable"]
+__all__ = [
+    "json_text",
+    "one_line",
+    "print_json",
+    "print_table",
+    "progress",
+    "show_bug",
+    "show_warning",
+    "stoppable",
+]
 
 
 def one_line(text: str) -> str:
@@ -41,7 +50,12 @@ def show_bug(kind: type[BaseException], error: BaseException, where: TracebackTy
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1, default=str))
+    typer.echo(json_text(value), nl=False)
+
+
+def json_text(value: Any) -> str:
+    """A JSON document for people and programs."""
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

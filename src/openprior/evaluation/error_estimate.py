@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.display import Sheet, Shown
 from openprior.evaluation.metrics import released_shares, wanted_workload
+from openprior.given import text_of
 from openprior.privacy.error_statistics import ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
+from openprior.questions.workload import WorkloadLike
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import seal
 from openprior.releases.release import Release, open_release
@@ -29,8 +32,8 @@ from openprior.whole import appearing
 __all__ = ["ErrorEstimate", "estimate_error", "reach95", "write_estimate"]
 
 
-@dataclass(frozen=True)
-class ErrorEstimate:
+@dataclass(frozen=True, repr=False)
+class ErrorEstimate(Shown):
     """Errors of a release, measured with noise; what it says is differentially private."""
 
     workload_error: float
@@ -72,6 +75,20 @@ class ErrorEstimate:
         epsilon, delta = self.epsilon + self.release.epsilon, self.delta + self.release.delta
         return f"Release and estimate together are differentially private with ε = {epsilon:g} and δ = {delta:g}."
 
+    def sheet(self) -> Sheet:
+        """Both errors with their intervals, and what is promised."""
+        rows = (
+            ("workload error", *(f"{v:.4f}" for v in (self.workload_error, self.low, self.high))),
+            (
+                "largest error of a cell",
+                *(f"{v:.4f}" for v in (self.max_error, self.max_low, self.max_high)),
+            ),
+        )
+        what = "released rows" if self.of == "synthetic" else self.of
+        title = f"Errors of the {what}, measured privately for ε = {self.epsilon:g}, δ = {self.delta:g}"
+        warning = "" if self.is_private else self.certificate.noise
+        return Sheet(title, ("", "estimate", "from", "to"), rows, (self.statement, self.together), warning)
+
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         names = (
@@ -98,7 +115,7 @@ def estimate_error(
     *,
     epsilon: float,
     delta: float = 0.0,
-    workload: Any = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -113,6 +130,7 @@ def estimate_error(
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     opened = release if isinstance(release, Release) else open_release(release)
+    named = None if dataset is None else text_of("dataset", dataset)
     work = wanted_workload(workload, opened.schema, opened)
     shares = released_shares(opened, opened.schema, work, of)
     weights = np.asarray(work.weights, dtype=np.float64) / math.fsum(work.weights)
@@ -125,7 +143,7 @@ def estimate_error(
         marginals=work.marginals,
         relation=opened.certificate.relation,
         ledger=ledger,
-        dataset=dataset or opened.certificate.dataset,
+        dataset=named or opened.certificate.dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
     ) as session:

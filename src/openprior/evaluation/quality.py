@@ -7,10 +7,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError
 from openprior.evaluation.associations import Associations, Compared, associations_of
 from openprior.evaluation.copies import Copies, check_tables, copies_of
@@ -18,14 +20,15 @@ from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.evaluation.nist import Variation, total_variation
 from openprior.evaluation.propensity import Propensity, propensity_of
 from openprior.evaluation.usefulness import Usefulness, check_target, usefulness_of
+from openprior.given import whole_number
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table
 
 __all__ = ["Quality", "evaluate_quality", "quality_of"]
 
 
-@dataclass(frozen=True)
-class Quality:
+@dataclass(frozen=True, repr=False)
+class Quality(Shown):
     """Detailed measures of a release against the private table. NOT PRIVATE."""
 
     nist: float
@@ -77,6 +80,15 @@ class Quality:
                     )
                 )
         return lines + self._of_models() + self._of_copies()
+
+    def sheet(self) -> Sheet:
+        """One line per measure. NOT PRIVATE."""
+        return Sheet(
+            "Quality of released rows",
+            ("measure", "value", "how to read it"),
+            tuple(self.summary()),
+            warning=self.notice,
+        )
 
     def _of_models(self) -> list[tuple[str, str, str]]:
         p, u = self.propensity, self.usefulness
@@ -141,7 +153,7 @@ def evaluate_quality(
     private: Any,
     *,
     target: str | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     seed: int = 0,
 ) -> Quality:
     """Many measures of released rows against the private table. NOT PRIVATE: do not publish it.
@@ -150,6 +162,7 @@ def evaluate_quality(
     copies of unique private rows, and with `target` how well a model trained on released rows predicts that column of
     private ones.
     """
+    seed = whole_number("seed", seed, 0)
     released, truth, schema = tables_of(release, private, schema)
     return quality_of(released, truth, schema, target=target, seed=seed)
 

@@ -3,6 +3,7 @@
 release.py        from a private table to a release, end to end
 certificate.py    the proof of what it cost, which anyone can recheck
 table_files.py    tables as Parquet or CSV, from which every value comes back as it was
+description.py    what people say about a release: title, about, contact
 measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals

@@ -15,6 +15,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OtherFormat, PrivacyError, ReleaseError
 from openprior.given import shown
 from openprior.json_text import parse_json
@@ -23,6 +24,7 @@ from openprior.privacy.events import Event, Part, event_from_dict
 from openprior.privacy.session import Session
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Relation, Unit
+from openprior.releases.description import Description
 from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
@@ -36,8 +38,8 @@ _NEAR = 1e-6
 """Conversions between ε and ρ may differ so much between machines, relatively; sums and costs may not."""
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What was promised, what was spent, and how."""
 
     epsilon: float
@@ -65,8 +67,30 @@ class Certificate:
     """Every step, in order, with the numbers that it was calibrated with."""
     remarks: tuple[str, ...] = ()
     """What the mechanism says of its outcome."""
+    values_inside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of every column with bins: from how many bins synthetic values are public ones, and from how many uniform."""
+    description: Description = field(default_factory=Description)
+    """What people say about it: the report opens with that."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
     """In a folder: what every other file of it must be, by name."""
+
+    def sheet(self) -> Sheet:
+        """What was promised and what was spent."""
+        of = "1 row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
+        rows = (
+            ("ε", f"{self.epsilon:g} (spent {self.epsilon_spent:.6g})"),
+            ("δ", f"{self.delta:g}"),
+            ("ρ", f"{self.rho:.6g} (spent {self.rho_spent:.6g})"),
+            ("relation", f"{self.relation}, {of} per person"),
+            ("mechanism", ", ".join([self.mechanism, *(f"{k} = {v}" for k, v in self.options.items())])),
+            ("dataset", self.dataset),
+            ("run", self.run),
+            ("steps", f"{len(self.events):,}"),
+            ("made", self.created),
+            ("noise", self.noise),
+        )
+        warning = "" if self.is_private else self.noise
+        return Sheet("Certificate", ("", ""), rows, (self.statement, *self.remarks), warning)
 
     @property
     def is_private(self) -> bool:
@@ -207,10 +231,22 @@ class Certificate:
     def to_json(self) -> str:
         """As text, always the same for the same certificate."""
         facts = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {"options": dict(self.options), "versions": dict(self.versions)}
+        inside = {name: dict(bins) for name, bins in self.values_inside.items()}
+        plain = {
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+            "description": self.description.to_dict(),
+        }
         events = [event.to_dict() for event in self.events]
         files = {name: seal.to_dict() for name, seal in self.files.items()}
-        values = {"format": FORMAT, **facts, **plain, "events": events, "files": files}
+        values = {
+            "format": FORMAT,
+            **facts,
+            **plain,
+            "events": events,
+            "values_inside": inside,
+            "files": files,
+        }
         text = {**values, "statement": self.statement}
         return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -269,6 +305,8 @@ def _read(values: object) -> Certificate:
         versions=_versions(record.record("versions")),
         events=tuple(event_from_dict(event) for event in record.items("events")),
         remarks=record.texts("remarks", repeated=True),
+        values_inside=_inside(record.record("values_inside")),
+        description=Description.from_record(record.record("description")),
         files=seals_from(record.record("files")),
     )
     record.end()
@@ -296,8 +334,17 @@ def _versions(record: Record) -> dict[str, str]:
     return versions
 
 
-def certify(session: Session) -> Certificate:
-    """The certificate of all that a session has asked, rechecked."""
+def _inside(record: Record) -> dict[str, dict[str, int]]:
+    columns = {}
+    for name in record.names:
+        bins = record.record(name)
+        columns[name] = {source: bins.whole(source) for source in ("public", "uniform")}
+        bins.end()
+    return columns
+
+
+def certify(session: Session, *, values_inside: Mapping[str, Mapping[str, int]] | None = None) -> Certificate:
+    """The certificate of all that a session has asked, rechecked; of synthetic rows, also whence their values are."""
     account, budget, unit = session.account, session.budget, session.unit
     spent = account.rho_spent
     epsilon_spent = float(account.spent) if account.pure else epsilon_from_rho(spent, budget.delta)
@@ -319,6 +366,7 @@ def certify(session: Session) -> Certificate:
         versions={name: sys.version.split()[0] if name == "python" else version(name) for name in _VERSIONS},
         events=tuple(account.events),
         remarks=tuple(account.remarks),
+        values_inside=values_inside or {},
     )
     certificate.recheck()
     return certificate

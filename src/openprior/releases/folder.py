@@ -142,6 +142,7 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
         raise ReleaseError("its certificate and its schema do not belong together")
     if certificate.unit != Unit.of(schema, certificate.relation):
         raise ReleaseError("its certificate and its schema disagree on how many rows a person may have")
+    _check_inside(certificate, schema)
     for event in certificate.events:
         _check_event(event, schema)
     format = _format(certificate.files)
@@ -186,6 +187,15 @@ def _workload(values: object, schema: "Schema") -> "Workload":
     if [list(m) for m in work.marginals] != marginals:
         raise ReleaseError("its workload names columns in another order than its schema, or a marginal twice")
     return work
+
+
+def _check_inside(certificate: "Certificate", schema: "Schema") -> None:
+    """Raise unless the certificate speaks of the bins that the schema has."""
+    from openprior.schema.bins import Binned
+
+    bins = {c.name: c.count for c in schema.columns if isinstance(c, Binned) and c.bins}
+    if {name: sum(said.values()) for name, said in certificate.values_inside.items()} != bins:
+        raise ReleaseError("its certificate and its schema disagree on which columns have bins, or how many")
 
 
 def _check_event(event: "Event", schema: "Schema") -> None:
