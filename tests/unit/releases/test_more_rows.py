@@ -237,6 +237,21 @@ def test_nothing_matches_and_hardly_anything_matches(release: Release) -> None:
         assert asked.rows(where={"sex": "F"}).num_rows == 1
 
 
+def test_released_texts_are_read_plainly_however_the_private_file_was_spelled() -> None:
+    schema = op.Schema.from_toml(
+        'reading = {decimal = ",", thousands = "."}\n'
+        '[columns.x]\nkind = "real"\ndtype = "string"\nbins = [0.0, 10.0, 10000.0]\n'
+    )
+    values = [f"{whole},{tenth}" for whole in range(8) for tenth in range(10)] + ["1.234,5"] * 40
+    made = op.release(
+        pa.table({"x": values}), schema=schema, epsilon=10, delta=1e-6, mechanism=op.Mst(), seed=1
+    )
+    below = {v for v in made.synthetic["x"].to_pylist() if float(v) < 10}
+    rows = made.rows(60, where={"x": 5.5}, seed=1)["x"].to_pylist()
+    assert set(rows) <= below
+    assert made.rows(300, seed=1).num_rows == 300
+
+
 def test_labels_come_before_values() -> None:
     """A label that looks like something else is that label."""
     schema = op.Schema.from_toml(
