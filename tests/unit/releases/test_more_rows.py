@@ -263,6 +263,11 @@ def test_labels_come_before_values() -> None:
     for value in ("", "8", 7.5, "TRUE", b"7", [["7"]]):
         with pytest.raises(WorkloadError, match="has no value"):
             allowed_codes({"x": value}, schema)
+    open_ended = op.Schema.from_toml(
+        'columns.x = {kind = "integer", bins = [0, 18, 65], out_of_domain = "open"}'
+    )
+    for value, code in ((120, 1), (-5, 0), ("18 or more", 1), ("below 18", 0)):
+        assert np.flatnonzero(allowed_codes({"x": value}, open_ended)["x"]).tolist() == [code]
     clipped = op.Schema.from_toml('columns.x = {kind = "integer", low = 3, high = 9, out_of_domain = "clip"}')
     with pytest.raises(WorkloadError, match="no value 10"):
         allowed_codes({"x": 10}, clipped)
