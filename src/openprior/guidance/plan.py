@@ -139,7 +139,8 @@ class Plan(Shown):
 
     def sheet(self) -> Sheet:
         """What other ε would buy, and the advice; `tables` has the rest."""
-        (table,) = [t for t in self.tables() if t.headings[0] == "ε"]
+        tables = self.tables()
+        table = next((t for t in tables if t.headings[0] == "ε"), tables[0])
         title = (
             f"Plan for {self.n:,} rows, ε = {self.epsilon:g}, δ = {self.delta:g}: {len(self.marginals):,} marginals "
             f"with {self.cells:,} cells, of which {self.affordable:,} can be measured well"
