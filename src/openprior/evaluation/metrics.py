@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, ReleaseError
 from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
@@ -75,7 +75,7 @@ class Evaluation(Shown):
         rows = tuple((name, f"{error:.4f}") for name, error in columns)
         worst, error = self.worst[0]
         notes = (
-            f"Worst of {len(self.per_marginal):,} tables of counts: {' × '.join(worst)} ({error:.4f})",
+            f"Worst of {how_many(len(self.per_marginal), 'marginal')}: {' × '.join(worst)} ({error:.4f})",
             "L1 distances of shares: 0 is equal, 2 has nothing in common.",
         )
         return Sheet(title, ("column", "mean L1 error"), rows, notes, self.notice)
