@@ -14,11 +14,44 @@ import pyarrow.compute as pc
 from openprior.schema.base import Schema
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
+from openprior.schema.reading_rules import Reading
 from openprior.tables.objects import object_array
 from tests import value_rule as rule
 from tests.value_rule import Read
 
 WORDS = (
+    *(
+        "1.234,5",
+        "1,234.5",
+        "1.234.567",
+        "12.34",
+        "1.5",
+        "1,5",
+        "-1,25e2",
+        "7,",
+        ",5",
+        "1 234",
+        "1\u202f234,5",
+        "1.23,4",
+    ),
+    *(
+        "30.06.2018",
+        "1.7.2018",
+        "31.02.2018",
+        "29.2.2016",
+        "30.6.18",
+        "30 Jun 2018",
+        "31 jun 2018",
+        "20180630",
+        "2018630",
+    ),
+    *("6/30/2018 7:30", "06/30/2018 24:00", "7:30 pm", "12:05 AM", "13:05 am", "-9", "k.A."),
+    *(
+        "2018-06-30T07:30:00.5+0200",
+        "2018-06-30T07:30:00.5Z",
+        "2018-06-30T07:30:00.5z",
+        "2018-06-30T07:30:61.5Z",
+    ),
     *(
         "",
         "NA",
@@ -186,17 +219,35 @@ def _stored(rng: np.random.Generator, array: pa.Array) -> pa.Array:
     return array
 
 
+READINGS = (
+    Reading(),
+    Reading(decimal=",", thousands=".", null_values=("-9", "k.A."), date_format="%d.%m.%Y"),
+    Reading(decimal=",", date_format="%d %b %Y"),
+    Reading(thousands=",", date_format="%m/%d/%Y %H:%M", null_values=("7",)),
+    Reading(decimal=",", thousands=" ", date_format="%I:%M %p"),
+    Reading(thousands="'", date_format="%Y%m%d"),
+    Reading(date_format="%Y-%m-%dT%H:%M:%S.%f%z"),
+    Reading(date_format="%d.%m.%y", null_values=("a", "1,5")),
+)
+"""Ways in which text may be written."""
+
+
 def _ways(rng: np.random.Generator) -> dict[str, Any]:
     other, missing = (bool(flag) for flag in rng.integers(2, size=2))
-    outside = ["error", "other", "clip"] if other else ["error", "clip"]
+    outside = ["error", "other", "clip", "open"] if other else ["error", "clip", "open"]
     return {"missing": missing, "other": other, "out_of_domain": str(rng.choice(outside))}
 
 
 def _no_clip(ways: dict[str, Any]) -> dict[str, Any]:
-    outside = (
-        ways["out_of_domain"] if ways["out_of_domain"] != "clip" else "other" if ways["other"] else "error"
-    )
-    return {**ways, "out_of_domain": outside}
+    """For values without an order."""
+    if ways["out_of_domain"] not in ("clip", "open"):
+        return ways
+    return {**ways, "out_of_domain": "other" if ways["other"] else "error"}
+
+
+def _no_open(ways: dict[str, Any]) -> dict[str, Any]:
+    """For a list of numbers."""
+    return {**ways, "out_of_domain": "clip"} if ways["out_of_domain"] == "open" else ways
 
 
 _D, _T = datetime.date, datetime.datetime
@@ -208,8 +259,8 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
         name="x", dtype="int64", values=(7, 0, 1, 2**53 + 1, 2**63 - 1, -(2**63)), **_no_clip(w)
     ),
     lambda w: Categorical(name="x", dtype="double", values=(0.1, 7, 2.5, -1.0), **_no_clip(w)),
-    lambda w: Ordered(name="x", dtype="int64", values=(0, 1, 7, 100, 2**53, 2**53 + 1), **w),
-    lambda w: Ordered(name="x", dtype="double", values=(0.1, 0.5, 7.0, 1000.0), **w),
+    lambda w: Ordered(name="x", dtype="int64", values=(0, 1, 7, 100, 2**53, 2**53 + 1), **_no_open(w)),
+    lambda w: Ordered(name="x", dtype="double", values=(0.1, 0.5, 7.0, 1000.0), **_no_open(w)),
     lambda w: Ordered(name="x", values=("b", "a", "7"), **_no_clip(w)),
     lambda w: Boolean(name="x", **_no_clip(w)),
     lambda w: Boolean(name="x", dtype="string", values=("no", "Yes"), **_no_clip(w)),
@@ -217,11 +268,22 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
     lambda w: Integer(name="x", low=0, high=7, **w),
     lambda w: Integer(name="x", low=-3, high=99, **w),
     lambda w: Integer(
+        name="x", low=0, high=99, missing_values=("7", "-1", "99.0", "007", str(2**53 + 1)), **w
+    ),
+    lambda w: Real(name="x", bins=(0.05, 0.25, 7.0, 100.0), missing_values=("0.1", "7", "NA"), **w),
+    lambda w: Categorical(name="x", values=("a", "7.0"), missing_values=("7", "1000"), **_no_clip(w)),
+    lambda w: Boolean(name="x", missing_values=("1", ""), **_no_clip(w)),
+    lambda w: Datetime(
+        name="x", bins=(_T(1, 1, 1), _T(1970, 1, 1), _T(9999, 1, 1)), missing_values=("0", "1"), **w
+    ),
+    lambda w: Integer(
         name="x", low=-(2**63), high=2**63 - 1, bins=(-(2**63), 0, 7, 2**53 + 1, 2**63 - 1), **w
     ),
     lambda w: Integer(name="x", low=1, high=90, bins=(0, 7, 18, 99), **w),
+    lambda w: Integer(name="x", low=1, high=90, bins=(0, 7, 18, 99), step=5, **w),
     lambda w: Real(name="x", low=0.1, high=99.5, bins=(0.05, 0.25, 0.5, 7.0, 100.0), **w),
     lambda w: Real(name="x", bins=(-1e300, -0.5, 0.25, 2.0**53, 1e300), **w),
+    lambda w: Real(name="x", low=0.2, high=99.5, bins=(0.05, 0.25, 0.5, 7.0, 100.0), step=0.05, **w),
     lambda w: Datetime(
         name="x", dtype="date32[day]", bins=(_D(1900, 1, 1), _D(2018, 6, 30), _D(2019, 1, 1)), **w
     ),
@@ -233,6 +295,9 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
         dtype="timestamp[s, tz=UTC]",
         bins=tuple(_T(year, 6, 30, 7, tzinfo=_UTC) for year in (1899, 1970, 2018, 2030)),
         **w,
+    ),
+    lambda w: Datetime(
+        name="x", bins=(_T(1970, 1, 1, 7), _T(2018, 6, 30, 12), _T(2030, 1, 1)), step="day", **w
     ),
     lambda w: Datetime(
         name="x",
@@ -327,10 +392,6 @@ def _ticks(kind: pa.DataType) -> Callable[[np.random.Generator, int], Made]:
     return make
 
 
-def _spans(rng: np.random.Generator, rows: int) -> Made:
-    return pa.array(rng.integers(9, size=rows), pa.int64()).view(pa.duration("us")), [rule.NONE] * rows
-
-
 def _nothing(rng: np.random.Generator, rows: int) -> Made:
     return pa.nulls(rows), [rule.NULL] * rows
 
@@ -399,7 +460,6 @@ _INPUTS: tuple[Callable[[np.random.Generator, int], Made], ...] = (
     ),
     *(_ticks(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
     *(_ticks(pa.timestamp(unit, "UTC")) for unit in ("s", "ns")),
-    _spans,
     _nothing,
     _objects,
     _objects,

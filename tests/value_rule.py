@@ -2,7 +2,8 @@
 
 A raw value is what Arrow or Python holds: bytes for text of any layout, ticks for moments. It is first read (`read`) as
 ("null",), ("bool", value), ("number", value, precision), ("text", word), ("moment", µs, spelled), ("time", µs, spelled)
-or ("none",), by its type alone; then the column says which code that is (`code_of`).
+or ("none",), by its type alone; then the column says which code that is (`code_of`), and the schema's reading how a
+text is spelled.
 """
 
 import bisect
@@ -17,6 +18,7 @@ import numpy as np
 
 from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Labelled
+from openprior.schema.reading_rules import PLAIN, Reading
 
 BLANKS = " \t\n\r\v\f"
 INT64 = range(-(2**63), 2**63)
@@ -55,7 +57,48 @@ def decimal(value: Decimal) -> Read:
     return real(float(value))
 
 
-def number_in(word: str) -> int | float | None:
+def usual_number(word: str, reading: Reading) -> str:
+    """The number as it is usually written, or a word that is none."""
+    if reading.decimal == "." and reading.thousands is None:
+        return word
+    sign, rest = (word[0], word[1:]) if word[:1] in ("+", "-") else ("", word)
+    if rest.lower() in ("inf", "infinity"):
+        return word
+    mantissa, e, power = rest.replace("E", "e").partition("e")
+    whole, comma, fraction = mantissa.partition(reading.decimal)
+    groups = [whole]
+    if reading.thousands is not None:
+        for blank in (
+            "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}" if reading.thousands == " " else ""
+        ):
+            whole = whole.replace(blank, " ")
+        groups = whole.split(reading.thousands)
+    if len(groups) > 1 and (
+        [len(g) for g in groups[1:]] != [3] * (len(groups) - 1) or not 1 <= len(groups[0]) <= 3
+    ):
+        return "none"
+    digits = "".join(groups)
+    if not all(c in "0123456789" for c in digits + fraction):
+        return "none"
+    return f"{sign}{digits}{'.' if comma else ''}{fraction}{e}{power}"
+
+
+def usual_moment(word: str, reading: Reading, time_of_day: bool) -> str:
+    """The date or time of day as ISO writes it, by Python's own strptime; or a word that is none."""
+    how = reading.date_format
+    if how is None or time_of_day == ("%d" in how):
+        return word
+    if not word.isascii() or (how == "%Y%m%d" and not re.fullmatch(r"\d{8}", word)):
+        return "none"
+    try:
+        found = datetime.datetime.strptime(word, how)
+    except ValueError:
+        return "none"
+    return found.time().isoformat() if time_of_day else found.isoformat()
+
+
+def number_in(word: str, reading: Reading = PLAIN) -> int | float | None:
+    word = usual_number(word, reading)
     if re.fullmatch(r"[+-]?[0-9]+", word):
         return int(word) if int(word) in INT64 else float(word)
     if re.fullmatch(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|(?i:inf|infinity))", word, re.ASCII):
@@ -96,23 +139,25 @@ def time_in(word: str) -> int | None:
     return ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 1_000_000 + clock.microsecond
 
 
-def code_of(column: Column, value: Read) -> int | str:
+def code_of(column: Column, value: Read, reading: Reading = PLAIN) -> int | str:
     """The code, or which of the three refusals."""
-    if value[0] == "text" and value[1] in column.missing_values:
+    if value[0] == "text" and (value[1] in column.missing_values or value[1] in reading.null_values):
         value = NULL
     if value == NULL:
         return _null(column)
     if isinstance(column, Datetime):
-        return _datetime(column, value)
+        return _datetime(column, value, reading)
     if isinstance(column, Labelled) and not column.is_numeric:
-        return _label(column, value)
+        return _label(column, value, reading)
     if value[0] == "text":
-        parsed = number_in(value[1])
+        parsed = number_in(value[1], reading)
         value = NONE if parsed is None else ("number", parsed, np.float64)
     if value[0] == "bool":
         value = whole(value[1])
     if value[0] != "number":
         return _unparsed(column)
+    if _means_missing(column, *value[1:]):
+        return _null(column)
     return _binned(column, *value[1:]) if isinstance(column, Binned) else _key(column, *value[1:])
 
 
@@ -120,6 +165,21 @@ def _null(column: Column) -> int | str:
     if column.missing_code is not None:
         return column.missing_code
     return REFUSED_NULL if column.other_code is None else column.other_code
+
+
+def _means_missing(column: Column, number: int | float, precision: Any) -> bool:
+    """Whether missing_values has the number: 999 by "999" or "999.0", but not by "0999"."""
+    listed = []
+    for token in column.missing_values:
+        try:
+            listed.append(int(token) if token == str(int(float(token))) else float(token))
+        except (ValueError, OverflowError):
+            continue
+        if token not in (str(listed[-1]), repr(float(token))):
+            listed.pop()
+    if all(isinstance(each, int) or each.is_integer() for each in listed):
+        return number in [int(each) for each in listed]
+    return float(number) in [float(np.float64(precision(each))) for each in listed]
 
 
 def _outside(column: Column) -> int | str:
@@ -131,19 +191,24 @@ def _outside(column: Column) -> int | str:
 def _unparsed(column: Column) -> int | str:
     if column.other_code is not None and column.out_of_domain != "error":
         return column.other_code
-    if column.out_of_domain == "clip" and column.other_code is None and column.missing_code is not None:
+    if (
+        column.out_of_domain in ("clip", "open")
+        and column.other_code is None
+        and column.missing_code is not None
+    ):
         return column.missing_code
     return REFUSED_TEXT
 
 
-def _datetime(column: Datetime, value: Read) -> int | str:
+def _datetime(column: Datetime, value: Read, reading: Reading) -> int | str:
     if value[0] == "text":
-        ticks = (time_in if column.is_time else moment_in)(value[1])
+        word = usual_moment(value[1], reading, column.is_time)
+        ticks = (time_in if column.is_time else moment_in)(word)
     else:
         ticks = value[1] if value[0] == ("time" if column.is_time else "moment") else None
     if ticks is None:
         return _unparsed(column)
-    return _binned(column, ticks - ticks % column.step, np.float64)
+    return _binned(column, ticks - ticks % column.grain, np.float64)
 
 
 def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
@@ -153,7 +218,7 @@ def _binned(column: Binned, number: int | float, precision: Any) -> int | str:
         number = float(number)
         with np.errstate(over="ignore"):
             low, high, *edges = (float(np.float64(precision(e))) for e in (low, high, *edges))
-    if column.out_of_domain != "clip" and not low <= number <= high:
+    if column.out_of_domain not in ("clip", "open") and not low <= number <= high:
         return _outside(column)
     number = min(max(number, low), high)
     if isinstance(column, Integer) and not column.bins:
@@ -201,7 +266,7 @@ def _key(column: Labelled, number: int | float, precision: Any) -> int | str:
     return _outside(column)
 
 
-def _label(column: Labelled, value: Read) -> int | str:
+def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
     labels = column.value_labels
     if value[0] == "bool":
         if isinstance(column, Boolean):
@@ -210,7 +275,7 @@ def _label(column: Labelled, value: Read) -> int | str:
         listed = [s for s in (truth, truth.capitalize(), truth.upper()) if s in labels]
         return labels.index(listed[0]) if listed else _key(column, int(value[1]), np.float64)
     if value[0] == "number":
-        return _key(column, *value[1:])
+        return _null(column) if _means_missing(column, *value[1:]) else _key(column, *value[1:])
     if value[0] == "none":
         return _outside(column)
     word = value[1] if value[0] == "text" else value[2]
@@ -218,6 +283,10 @@ def _label(column: Labelled, value: Read) -> int | str:
         lower = [label.lower() for label in labels]
         if word.lower() in lower:
             return lower.index(word.lower())
-        number = number_in(word)
-        return _outside(column) if number is None else _key(column, number, np.float64)
+        number = number_in(word, reading)
+        if number is None:
+            return _outside(column)
+        return (
+            _null(column) if _means_missing(column, number, np.float64) else _key(column, number, np.float64)
+        )
     return labels.index(word) if word in labels else _outside(column)

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from openprior.methods.public import PublicProxy
     from openprior.methods.tilt import Tilt
     from openprior.privacy.auditing.audit import audit
+    from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
     from openprior.schema.base import Schema
+    from openprior.schema.reading_rules import Reading
 
 __version__ = "0.1.0"
 
@@ -49,7 +51,9 @@ __all__ = [
     "MwemPub",
     "OpenPriorError",
     "PmwPub",
+    "Progress",
     "PublicProxy",
+    "Reading",
     "Release",
     "Schema",
     "Tilt",
@@ -84,7 +88,9 @@ _HOMES = {
     "MwemPub": "methods.mwem_pub",
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
+    "Progress": "progress",
     "PublicProxy": "methods.public",
+    "Reading": "schema.reading_rules",
     "Release": "releases.release",
     "Schema": "schema.base",
     "Tilt": "methods.tilt",

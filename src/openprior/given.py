@@ -14,7 +14,16 @@ from typing import Any
 
 from openprior.errors import OpenPriorError, OptionError
 
-__all__ = ["choice", "finite_number", "flag", "path_of", "several", "shown", "text_of", "whole_number"]
+__all__ = [
+    "choice",
+    "finite_number",
+    "flag",
+    "path_of",
+    "several",
+    "shown",
+    "text_of",
+    "whole_number",
+]
 
 _LONGEST = 60
 
@@ -25,6 +34,8 @@ def shown(value: object) -> str:
     >>> shown(0.5), shown("équal"), shown([1]), shown(None)
     ('0.5', "'équal'", 'a list', 'None')
     """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if not (value is None or isinstance(value, str | numbers.Number | Decimal)):
         kind = type(value).__name__
         return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
@@ -36,15 +47,22 @@ def shown(value: object) -> str:
 
 
 def whole_number(
-    name: str, value: Any, least: int | None = None, *, error: type[OpenPriorError] = OptionError
+    name: str,
+    value: Any,
+    least: int | None = None,
+    most: int | None = None,
+    *,
+    error: type[OpenPriorError] = OptionError,
 ) -> int:
     """The value as an int; true and false are none."""
     if (
         isinstance(value, bool)
         or not isinstance(value, numbers.Integral)
         or (least is not None and value < least)
+        or (most is not None and int(value) > most)
     ):
         of = "" if least is None else f" of at least {least}"
+        of += "" if most is None or not isinstance(value, numbers.Integral) else f" and at most {most:,}"
         raise error(f"{name} ({shown(value)}) must be a whole number{of}")
     return int(value)
 
@@ -108,11 +126,16 @@ def _is_possible(name: str) -> bool:
 
 def several(what: str, value: Any, *, error: type[OpenPriorError] = OptionError) -> tuple[Any, ...]:
     """What a list, a tuple or the like holds; a text is no list of letters, and a table no list of its columns."""
-    if (
-        isinstance(value, str | bytes)
-        or not isinstance(value, Iterable)
-        or hasattr(value, "__arrow_c_stream__")
-    ):
+    if isinstance(value, str):
+        text = (
+            f'"{value}"'
+            if len(value) <= _LONGEST and value.isprintable() and '"' not in value
+            else shown(value)
+        )
+        if what.isidentifier():
+            raise error(f"{what}={text} is one text; write {what}=[{text}]")
+        raise error(f"{what} cannot be the one text {text}; give a list, such as [{text}]")
+    if isinstance(value, bytes) or not isinstance(value, Iterable) or hasattr(value, "__arrow_c_stream__"):
         raise error(f"{what} cannot be {shown(value)}; give a list")
     try:
         return tuple(value)

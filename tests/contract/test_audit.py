@@ -53,7 +53,7 @@ def test_a_table_of_ones_own() -> None:
 
 
 def test_what_is_no_mechanism_is_refused() -> None:
-    for wrong in (op.Mst, "mst", None):
+    for wrong in (op.Mst, None):
         with pytest.raises(OptionError, match="give an instance"):
             op.audit(wrong)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="relation 'both' is unknown"):

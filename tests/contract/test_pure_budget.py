@@ -358,7 +358,7 @@ def test_a_limit_holds_in_either_unit(delta: float) -> None:
 def test_pure_runs_share_a_budget_with_others() -> None:
     """The ledger's unit is ρ: runs of both kinds add up to at most the dataset's."""
     ledger = Ledger()
-    ledger.set_budget("d", rho=0.6, epsilon=5.0, delta=1e-9)
+    ledger.set_budget("d", rho=0.6, epsilon=8.0, delta=1e-9)
     run = ledger.open_run("d", rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0, details={})
     account = Account(ledger, run, rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0)
     event = Laplace(statistic=Counts(("a",)), scale=1.0, rho=1.0)

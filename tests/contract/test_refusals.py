@@ -58,7 +58,7 @@ class Watched:
 @pytest.fixture
 def book(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "budget.sqlite")
-    ledger.set_budget("people", rho=1.0, epsilon=5.0, delta=1e-9)
+    ledger.set_budget("people", rho=1.0, epsilon=10.0, delta=1e-9)
     return ledger
 
 

@@ -9,9 +9,11 @@ import pytest
 
 import openprior as op
 from openprior.errors import JournalError, LedgerError, OptionError, ReleaseError, SourceError
+from openprior.methods.shared.loop import ROUNDS
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
+from tests.conftest import stopping
 
 pytestmark = pytest.mark.usefixtures("no_syncs")
 
@@ -54,14 +56,7 @@ def die(*args: Any, **named: Any) -> None:
 
 def broken(folder: Path, **more: Any) -> Path:
     """Stopped in the second round."""
-    calls: list[int] = []
-
-    def stop(done: int, of: int, what: str) -> None:
-        calls.append(done)
-        if len(calls) == 2:
-            raise Dead
-
-    with pytest.raises(Dead):
+    with stopping(ROUNDS, 2, Dead) as stop, pytest.raises(Dead):
         release(folder, progress=stop, **more)
     return folder / "out.journal"
 
@@ -145,6 +140,11 @@ def test_stopped_between_its_folder_and_its_end(tmp_path: Path, monkeypatch: pyt
     written = (tmp_path / "out" / "certificate.json").read_bytes()
     with pytest.raises(ReleaseError, match="exists"):
         release(tmp_path)
+    others = [*OTHERS.values(), ({"schema": Schema.from_sizes({**SIZES, "c": 3})}, "another schema")]
+    for change, words in others:
+        with pytest.raises(OptionError, match=f"{words}.*; repeat what it began with"):
+            release(tmp_path, resume=True, **change)
+    assert [r.state for r in Ledger(tmp_path / "budget.sqlite").datasets()[0].runs] == ["open"]
     made = release(tmp_path, private="no such table", resume=True)  # it is not looked at any more
     ledger = Ledger(tmp_path / "budget.sqlite")
     (run,) = ledger.datasets()[0].runs
@@ -164,7 +164,7 @@ def test_stopped_between_its_end_and_its_journal(tmp_path: Path, monkeypatch: py
 
 def test_a_folder_of_another_run_is_not_taken_for_this_one(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "budget.sqlite")
-    ledger.set_budget("people", rho=1.0, epsilon=9.0, delta=1e-9)
+    ledger.set_budget("people", rho=1.0, epsilon=10.0, delta=1e-9)
     broken(tmp_path)
     release(tmp_path, out=tmp_path / "other")
     (tmp_path / "other").rename(tmp_path / "out")
@@ -189,7 +189,7 @@ def test_a_ledger_that_does_not_know_the_run_does_not_resume_it(tmp_path: Path) 
         release(tmp_path, resume=True, ledger=tmp_path / "other.sqlite")
     assert not (tmp_path / "other.sqlite").exists()
     other = Ledger(tmp_path / "other.sqlite")
-    other.set_budget("people", rho=1.0, epsilon=9.0, delta=1e-9)
+    other.set_budget("people", rho=1.0, epsilon=10.0, delta=1e-9)
     with pytest.raises(LedgerError, match="has no run"):
         release(tmp_path, resume=True, ledger=other)
     assert other.datasets()[0].runs == ()

@@ -24,7 +24,7 @@ def _use(draw: random.Random, what: str, timeout: float = 0.0) -> Call:
     guarantee = {"rho": 0.1, "epsilon": 1.0, "delta": 1e-6}
     calls = (
         book.datasets,
-        lambda: book.set_budget("private", rho=3.0, epsilon=7.0, delta=1e-6),
+        lambda: book.set_budget("private", rho=3.0, epsilon=15.0, delta=1e-6),
         lambda: book.open_run("private", details=UNIT, **guarantee),
         lambda: book.close(_a_run()),
         lambda: book.spent(_a_run()),
@@ -162,7 +162,7 @@ def asked(draw: random.Random) -> Call:
     take(NAME)
     book, value = Ledger(NAME, timeout=0), odd_value(draw)
     run = _a_run()
-    guarantee: dict[str, Any] = {"rho": 0.1, "epsilon": 1.0, "delta": 1e-6}
+    guarantee: dict[str, Any] = {"rho": 0.01, "epsilon": 1.0, "delta": 1e-6}
     guarantee[draw.choice(sorted(guarantee))] = value
     name = draw.choice(("private", value))
     calls = (

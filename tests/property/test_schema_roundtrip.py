@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,11 +24,11 @@ STRINGS = st.sampled_from(["string", "large_string"])
 
 
 @st.composite
-def odd(draw: st.DrawFn, dtype: str, *, clip: bool) -> dict[str, Any]:
+def odd(draw: st.DrawFn, dtype: str, *, clip: bool, has_ends: bool = True) -> dict[str, Any]:
     """Missing, other and what happens outside; a null can stand for only one of missing and other."""
     missing = draw(st.booleans())
     other = draw(st.booleans()) and (not missing or "string" in dtype)
-    choices = ["error"] + ["other"] * other + ["clip"] * (clip and not other)
+    choices = ["error"] + ["other"] * other + ["clip", *["open"] * has_ends] * (clip and not other)
     # `other` has to take in the text "other", which decoding writes.
     outcome = "other" if other else draw(st.sampled_from(choices))
     return {"dtype": dtype, "missing": missing, "other": other, "out_of_domain": outcome}
@@ -50,7 +51,7 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     if kind == "number":
         element, dtype = draw(st.sampled_from([(INT, "int64"), (FLOAT, "double")]))
         values = tuple(draw(st.lists(element, min_size=1, max_size=6, unique=True)))
-        return Ordered(name=name, values=values, **draw(odd(dtype, clip=True)))
+        return Ordered(name=name, values=values, **draw(odd(dtype, clip=True, has_ends=False)))
     if kind == "boolean":
         values, dtype = draw(st.sampled_from([((False, True), "bool"), (("no", "Yes"), "string")]))
         return Boolean(name=name, values=values, **draw(odd(dtype, clip=False)))
@@ -64,7 +65,11 @@ def columns(draw: st.DrawFn, name: str) -> Column:
         bound = 2 ** draw(st.sampled_from([4, 31, 52]))
         bins = draw(edges(st.integers(-bound, bound)))
         dtype = draw(st.sampled_from(["int64", "double", "string"]))
-        return Integer(name=name, bins=bins, **draw(odd(dtype, clip=True)))
+        fields = {
+            "step": draw(st.none() | st.just(1)),
+            "values_inside": draw(st.sampled_from(["public", "uniform"])),
+        }
+        return Integer(name=name, bins=bins, **fields, **draw(odd(dtype, clip=True)))
     if kind == "real":
         bins = draw(edges(st.floats(-1e300, 1e300).map(lambda x: x + 0.0)))
         return Real(name=name, bins=bins, **draw(odd(draw(st.sampled_from(["double", "string"])), clip=True)))
@@ -152,6 +157,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
+@pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 40), st.booleans())
 def test_a_draft_encodes_its_own_public_table(public: pa.Table, bins: int, as_text: bool) -> None:

@@ -12,15 +12,21 @@ def _disagreements(seed: int, columns: int) -> list[str]:
     wrong = []
     for number in range(columns):
         column = raw_columns.column(rng)
-        coder = Coder(column)
+        reading = raw_columns.READINGS[number % len(raw_columns.READINGS)]
+        coder = Coder(column, reading)
         array, reads = raw_columns.raw(rng, int(rng.integers(1, 9)))
-        marks = {coder.outside: "outside", coder.unparsed: "unparsed", coder.refused_null: "null"}
+        marks = {
+            coder.outside: "outside",
+            coder.above: "outside",
+            coder.unparsed: "unparsed",
+            coder.refused_null: "null",
+        }
         for i, (code, read) in enumerate(zip(coder(array).tolist(), reads, strict=True)):
-            expected = value_rule.code_of(column, read)
+            expected = value_rule.code_of(column, read, reading)
             if marks.get(code, code) != expected:
                 wrong.append(
                     f"{seed}.{number}: {column} of {array.type}: {array[i]!r} read as {read} is "
-                    f"{marks.get(code, code)}, not {expected}"
+                    f"under {reading} {marks.get(code, code)}, not {expected}"
                 )
     return wrong
 

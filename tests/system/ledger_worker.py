@@ -77,7 +77,7 @@ def change_budgets(path: str) -> None:
     ledger, rng = Ledger(path), random.Random()
     while True:
         rho = rng.uniform(0.5, 2.0)
-        ledger.set_budget("survey", rho=rho, epsilon=rho, delta=1e-9, raise_ok=True)
+        ledger.set_budget("survey", rho=rho, epsilon=20.0, delta=1e-9, raise_ok=True)
 
 
 def draw(ledger_path: str, journal_path: str, log: str, events: int) -> None:

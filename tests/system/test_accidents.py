@@ -25,7 +25,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ids = [1000 + 3 * i for i in range(rows)]
         pacsv.write_csv(arrow(random_table(SIZES, rows, seed), patient_id=ids), f"{name}.csv")
     Schema.from_sizes(SIZES).save("schema.toml")
-    Ledger("budget.sqlite").set_budget("private", rho=1.0, epsilon=5.0, delta=1e-9)
+    Ledger("budget.sqlite").set_budget("private", rho=1.0, epsilon=10.0, delta=1e-9)
     yield
 
 

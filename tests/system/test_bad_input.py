@@ -23,6 +23,7 @@ import pytest
 from openprior import Schema, open_release
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.ledger import Ledger
+from openprior.releases.certificate import FORMAT
 from openprior.tables.simulate import demo_surveys
 from tests.console import PROGRAM, Said, say
 
@@ -158,10 +159,10 @@ CASES = {
     "one row": Case(("private table has only one row",), {"private.csv": "city,age\na,1\n"}),
     "one row, public": Case(("public table has only one row", "two"), {"public.csv": "city,age\na,1\n"}),
     "not UTF-8": Case(
-        ("private.csv", "column 'city'", "convert"),
+        ("private.csv", "column 'city'", "--encoding"),
         {"private.csv": HEAD.encode() + f"{SECRET}\xff,{NUMBER}\n".encode("latin-1")},
     ),
-    "header not UTF-8": Case(("header of private.csv", "convert"), {"private.csv": b"city\xff,age\na,1\n"}),
+    "header not UTF-8": Case(("header of private.csv", "--encoding"), {"private.csv": b"city\xff,age\na,1\n"}),
     "ragged": Case(("private.csv", "its 2 columns", "check the separator"), table(HEAD, f"{SECRET},{NUMBER},3\n")),
     "ragged, short": Case(("private.csv", "its 2 columns"), table(HEAD, f"{SECRET}\n")),
     "open quote": Case(("private.csv", "quote"), table(HEAD, f'"{SECRET},{NUMBER}\n')),
@@ -210,7 +211,7 @@ CASES = {
     "unknown workload column": Case(("'zip'", "it has city, age"), args=("--workload", "city,zip")),
     "unknown target column": Case(("'zip'", "it has city, age"), args=("--workload", "target:zip:2")),
     "empty workload": Case(("empty workload", "name"), args=("--workload", "")),
-    "workload not understood": Case(("'random:2'", "--help"), args=("--workload", "random:2")),
+    "workload not understood": Case(("'random:2'", "is not understood; write '3'"), args=("--workload", "random:2")),
     "marginal too large": Case(
         ("marginal city × age has 200,000,000 cells", "the limit of 33,554,432", "fewer bins"),
         {"schema.toml": SCHEMA.replace("high = 99\nbins = [0, 18, 65, 99]", "high = 99999999")},
@@ -218,7 +219,7 @@ CASES = {
     "missing file": Case(("none.csv", "check the path"), private="none.csv"),
     "missing file, public": Case(("none.csv", "check the path"), public="none.csv"),
     "folder of mixed files": Case(("folder mixed", "keep one kind"), private="mixed"),
-    "folder of nothing": Case(("folder folder", "no CSV or Parquet"), private="folder"),
+    "folder of nothing": Case(("folder folder", "no CSV, Parquet or JSON"), private="folder"),
     "damaged Parquet": Case(("broken.parquet", "write it again"), private="broken.parquet"),
     "nested column": Case(("column 'city'", "flatten"), private="nested.parquet", args=("--dataset", "private")),
     "no folder for the output": Case(("folder none", "create it first"), args=("-o", "none/out")),
@@ -281,7 +282,7 @@ def test_after_a_refusal_the_whole_budget_is_there(place: Path) -> None:
 
 
 def test_large_delta_is_a_warning(place: Path) -> None:
-    Ledger(LEDGER).set_budget("private", rho=9.0, epsilon=9.0, delta=1e-9, raise_ok=True)
+    Ledger(LEDGER).set_budget("private", rho=9.0, epsilon=36.0, delta=1e-9, raise_ok=True)
     said = say(*release("--delta", "0.1"))
     assert said.code == 0 and said.err.startswith("warning: delta = 0.1") and "1/n" in said.err
     assert len(said.err.splitlines()) == 1 and Path("out").is_dir()
@@ -302,7 +303,7 @@ def test_no_permission(place: Path) -> None:
         home = Path(name)
         for file in ("private.csv", "public.csv", "schema.toml"):
             (home / file).write_bytes((place / file).read_bytes())
-        Ledger(home / LEDGER).set_budget("private", rho=1.0, epsilon=1.0, delta=1e-9)
+        Ledger(home / LEDGER).set_budget("private", epsilon=1.0, delta=1e-9)
         (home / LEDGER).chmod(0o000)
         (home / "closed").mkdir(mode=0o555)
         nobody = 65534 if os.geteuid() == 0 else None
@@ -460,7 +461,7 @@ def test_evaluate(place: Path) -> None:
 
 
 DAMAGE = {
-    "certificate.json": b'{"format": 1, "epsilon": 1}',
+    "certificate.json": f'{{"format": {FORMAT}, "epsilon": 1}}'.encode(),
     "schema.toml": SCHEMA.replace('"a", "b"', '"a", "c"').encode(),
     "workload.json": b'{"marginals": [["zip"]], "weights": [1]}',
     "synthetic.parquet": b"PAR1 and no more",

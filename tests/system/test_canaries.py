@@ -20,6 +20,7 @@ import openprior as op
 from openprior.errors import OpenPriorError
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
+from tests.conftest import stopping
 from tests.console import say
 from tests.leaks import Watch, watching
 
@@ -101,7 +102,7 @@ def place(tmp_path: Path) -> Path:
     parquet.write_table(private_table(), tmp_path / "private.parquet")
     csv.write_csv(public_table(), tmp_path / "public.csv")
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    Ledger(tmp_path / "budget.sqlite").set_budget("private", rho=5.0, epsilon=9.0, delta=1e-6)
+    Ledger(tmp_path / "budget.sqlite").set_budget("private", rho=5.0, epsilon=21.0, delta=1e-6)
     return tmp_path
 
 
@@ -125,7 +126,7 @@ def test_the_watch_sees_what_it_should(place: Path, capfd: pytest.CaptureFixture
         np.savez_compressed("x.npz", x=np.array([REAL, 1.0]))
         Path("gone").write_text(PERSON)
         Path("gone").unlink()
-        Ledger("new.sqlite").set_budget(NAME, rho=1.0, epsilon=1.0, delta=0.1)
+        Ledger("new.sqlite").set_budget(NAME, epsilon=1.0, delta=0.1)
         with watch.catching(KeyError):
             try:
                 raise ValueError(MOMENT)
@@ -181,12 +182,10 @@ def test_questions_and_commands(place: Path, capfd: pytest.CaptureFixture[str]) 
 
 def test_a_run_that_breaks_and_is_resumed(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with watching(place, capfd) as watch:
-
-        def stop(done: int, of: int, what: str) -> None:
-            if done == 1:
-                raise KeyboardInterrupt
-
-        with watch.catching(KeyboardInterrupt):
+        with (
+            stopping("choosing pairs of columns", 1, KeyboardInterrupt) as stop,
+            watch.catching(KeyboardInterrupt),
+        ):
             release(watch, mechanism=op.Mst(), progress=stop)
         assert Path("out.journal").exists()
         watch.read()

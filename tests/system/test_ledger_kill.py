@@ -66,7 +66,7 @@ def test_nothing_spent_is_ever_forgotten(tmp_path: Path, kills: int) -> None:
     # Every third dataset has no budget of its own: the first run on it sets it.
     for number in range(400):
         if number % 3:
-            Ledger(path).set_budget(f"survey {number}", rho=1.0, epsilon=2.0, delta=1e-9)
+            Ledger(path).set_budget(f"survey {number}", rho=1.0, epsilon=10.0, delta=1e-9)
 
     def begin(worker: int, number: int) -> subprocess.Popen[bytes]:
         logs[worker].touch()
@@ -118,7 +118,7 @@ def test_the_last_budget_has_one_winner(tmp_path: Path) -> None:
             path = tmp_path / (f"budget{round_}.sqlite" if round_ % 3 == 2 else "budget.sqlite")
             dataset = f"survey {round_}"
             if round_ % 3 == 0:
-                Ledger(path).set_budget(dataset, rho=1.0, epsilon=2.0, delta=1e-9)
+                Ledger(path).set_budget(dataset, rho=1.0, epsilon=10.0, delta=1e-9)
             instant = time.time() + 0.02
             for racer in racers:
                 assert racer.stdin is not None

@@ -21,7 +21,11 @@ PRIVATE = pd.DataFrame({"zqxname": ["zqxsecret"]})
 
 
 def test_only_numbers_and_short_texts_are_quoted() -> None:
-    assert shown(PRIVATE) == "a DataFrame" and shown([1]) == "a list" and shown(ValueError) == "a type"
+    assert (
+        shown(PRIVATE) == "a DataFrame"
+        and shown([1]) == "a list"
+        and shown(ValueError) == "the class ValueError"
+    )
     assert shown(Fraction(1, 3)) == "Fraction(1, 3)" and shown(Decimal("0.5")) == "Decimal('0.5')"
     assert shown(10**5000) == "a huge number"
     assert len(shown("x" * 1000)) == 60
@@ -54,9 +58,15 @@ def test_texts_paths_and_lists() -> None:
     for value in (None, 0, 1, "no", PRIVATE):
         with pytest.raises(OptionError, match="must be True or False"):
             flag("it", value)
-    for value in ("ab", b"ab", 5, None, np.array("x"), PRIVATE):
+    for value in (b"ab", 5, None, np.array("x"), PRIVATE):
         with pytest.raises(OptionError, match="give a list"):
             several("it", value)
+    with pytest.raises(OptionError, match=r'^it="ab" is one text; write it=\["ab"\]$'):
+        several("it", "ab")
+    with pytest.raises(
+        OptionError, match=r'the names cannot be the one text "ab"; give a list, such as \["ab"\]'
+    ):
+        several("the names", "ab")
 
 
 def test_an_error_is_one_line_of_bearable_length_that_ends_with_the_remedy() -> None:
@@ -88,7 +98,7 @@ def test_options_become_what_a_certificate_can_hold() -> None:
     assert op.Ide(queries=["prefixes(a)"]).queries == ("prefixes(a)",)
     assert op.Hierarchy(inner=op.Mst()).inner == op.Mst()
     assert op.Hierarchy(levels=["ab", ["ab", "c"]]).levels == (("ab",), ("ab", "c"))
-    for options in ({"inner": "mst"}, {"levels": [5]}, {"split": [None]}):
+    for options in ({"inner": 5}, {"levels": [5]}, {"split": [None]}):
         with pytest.raises(OptionError):
             op.Hierarchy(**options)
 

@@ -18,6 +18,7 @@ PUBLIC = {
     "MwemPub",
     "OpenPriorError",
     "PmwPub",
+    "Progress",
     "PublicProxy",
     "Release",
     "Schema",

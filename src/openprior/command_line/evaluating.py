@@ -8,6 +8,7 @@ import typer
 from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json, print_table
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -53,21 +54,21 @@ def evaluate(
     """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
     import openprior as op
     from openprior.evaluation.metrics import check_place, report_file, write_report, write_text
+    from openprior.tables.source import open_source
 
     # Beside the release folder, not in it: what is published must not carry private figures.
     place = report_file(report) if report else _beside(release, ".evaluation") / "report.html"
     check_place(place)
     opened = op.open_release(release)
-    errors = op.evaluate(
-        opened, private, workload=None if workload is None else arguments.workload(workload), of=of
-    )
-    quality = None if quick and target is None else op.evaluate_quality(opened, private, target=target)
-    write_report(opened, errors, private, place, quality=quality)
+    rows = open_source(private, opened.schema)  # once for all, because a workbook is read as a whole
+    errors = op.evaluate(opened, rows, workload=workload, of=of)
+    quality = None if quick and target is None else op.evaluate_quality(opened, rows, target=target)
+    write_report(opened, errors, rows, place, quality=quality)
     facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     written = {"report": str(place)}
     detail: dict[str, Any] = {}
     if groups is not None:
-        each = op.evaluate_groups(opened, private, [g.strip() for g in groups.split(",")])
+        each = op.evaluate_groups(opened, rows, [g.strip() for g in groups.split(",")])
         picture = place.with_name("groups.svg")
         write_text(picture, each.picture())
         facts["group_error"] = each.error
@@ -77,11 +78,18 @@ def evaluate(
         if quality is not None:
             detail["quality"] = quality.as_dict()
         detail["per_column"] = errors.per_column
-        print_json({"notice": errors.notice, "of": of, **facts, **detail, **written})
+        detail["losses"] = {loss.column: loss.as_dict() for loss in errors.losses}
+        head = {"notice": errors.notice, "warning": errors.warning, "of": of}
+        print_json({**head, **facts, **detail, **written})
         return
+    if errors.warning is not None:
+        typer.echo(errors.warning)
     typer.echo(errors.notice)
     for name, value in facts.items():
         typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
+    for loss in errors.losses[:3]:
+        outside = f"; outside the schema: {loss.words}" if loss.outside else ""
+        typer.echo(f"  values of {loss.column}: {loss.before:.1%} off, codes {loss.after:.1%}{outside}")
     for entry in detail.get("groups", [])[:3]:
         typer.echo(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
     for name, shown, _ in [] if quality is None else quality.summary():
@@ -127,7 +135,7 @@ def compare(
     compared = op.compare(
         {name: op.open_release(folder) for name, folder in folders.items()},
         private,
-        workload=None if workload is None else arguments.workload(workload),
+        workload=workload,
         of=of,
     )
     compared.save(place)
@@ -161,6 +169,7 @@ def estimate(
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    quiet: options.Quiet = False,
     json: Json = False,
 ) -> None:
     """Measure a release's workload error privately, for an extra ε: this may be published with it."""
@@ -171,18 +180,19 @@ def estimate(
     place = out or _beside(release, ".estimate")
     folder = fresh(place)
     opened = op.open_release(release)
-    errors = op.estimate_error(
-        opened,
-        private,
-        epsilon=epsilon,
-        delta=delta,
-        workload=None if workload is None else arguments.workload(workload),
-        of=of,
-        ledger=options.chosen_ledger(ledger, ledger_timeout),
-        dataset=dataset,
-        seed=insecure_seed,
-        acknowledge_refusals=acknowledge_refusals,
-    )
+    with watching(not quiet):
+        errors = op.estimate_error(
+            opened,
+            private,
+            epsilon=epsilon,
+            delta=delta,
+            workload=workload,
+            of=of,
+            ledger=options.chosen_ledger(ledger, ledger_timeout),
+            dataset=dataset,
+            seed=insecure_seed,
+            acknowledge_refusals=acknowledge_refusals,
+        )
     write_estimate(errors, opened, folder)
     if json:
         print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})

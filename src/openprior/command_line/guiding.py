@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
-from openprior.command_line.options import Json, Wait
+from openprior.command_line import arguments, options, reading_options
+from openprior.command_line.options import Json, Quiet, Wait
 from openprior.command_line.terminal import print_json, print_table
-from openprior.command_line.terminal import progress as progress_bar
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -46,7 +46,7 @@ def plan(
     planned = op.plan(
         op.Schema.load(schema),
         n=rows,
-        workload=arguments.workload(workload),
+        workload=workload,
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -83,25 +83,36 @@ def screen(
     dataset: options.Dataset = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Rank public tables by how close they are to the private one, for a small ε that the ledger is charged."""
     import openprior as op
 
-    screening = op.screen(
-        private,
-        public,
-        epsilon=epsilon,
-        delta=delta,
-        schema=None if schema is None else op.Schema.load(schema),
-        by=by,
-        marginals=marginals,
-        relation=relation,
-        ledger=options.chosen_ledger(ledger, ledger_timeout),
-        dataset=dataset,
-        seed=insecure_seed,
-        acknowledge_refusals=acknowledge_refusals,
-    )
+    with watching(not quiet):
+        screening = op.screen(
+            private,
+            public,
+            epsilon=epsilon,
+            delta=delta,
+            schema=None if schema is None else op.Schema.load(schema),
+            by=by,
+            marginals=marginals,
+            relation=relation,
+            ledger=options.chosen_ledger(ledger, ledger_timeout),
+            dataset=dataset,
+            seed=insecure_seed,
+            acknowledge_refusals=acknowledge_refusals,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
+        )
     if json:
         print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
         return
@@ -126,6 +137,8 @@ def screen(
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
     typer.echo(screening.verdict)
+    if screening.outside is not None and not screening.outside.is_large:
+        typer.echo(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):
         typer.echo(line)
 
@@ -151,17 +164,24 @@ def tune(
     ] = None,
     of: Annotated[str, typer.Option(help="synthetic | answers")] = "synthetic",
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
     import openprior as op
 
-    with progress_bar("tuning") as progress:
+    with watching(not quiet):
         tuning = op.tune(
             public,
             past,
             schema=None if schema is None else op.Schema.load(schema),
-            workload=arguments.workload(workload),
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             grid=None if not choices else arguments.grid(choices),
@@ -169,7 +189,9 @@ def tune(
             rows=rows,
             of=of,
             workers=workers,
-            progress=progress,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
         )
     if json:
         print_json(tuning.as_dict())

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import arguments, options
-from openprior.command_line.options import Json, Out, Wait
+from openprior.command_line import arguments, options, reading_options
+from openprior.command_line.options import Json, Out, Quiet, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
-from openprior.command_line.terminal import progress as progress_bar
 from openprior.errors import ReleaseError
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def release(
-    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
+    private: Annotated[
+        str, typer.Argument(help="The private table: a file, a folder of them, or duckdb:FILE#TABLE.")
+    ],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
     delta: Annotated[
@@ -58,7 +60,7 @@ def release(
         ),
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
-    format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     about: Annotated[
         str | None, typer.Option(help="What the release is about; the report opens with it.")
@@ -71,17 +73,27 @@ def release(
     show_private: Annotated[
         bool, typer.Option("--show-private", help="Let error messages quote private values.")
     ] = False,
+    encoding: reading_options.Encoding = None,
+    decimal: reading_options.Decimal = None,
+    thousands: reading_options.Thousands = None,
+    delimiter: reading_options.Delimiter = None,
+    date_format: reading_options.DateFormat = None,
+    null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
     import openprior as op
-    from openprior.schema.base import Schema
+    from openprior.schema.base import Schema, reading_of
 
-    with stoppable(out), progress_bar("releasing") as progress:
+    declared = None if schema is None else Schema.load(schema)
+    reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
+    with stoppable(out), watching(not quiet):
         made = op.release(
             public=public,
-            schema=None if schema is None else Schema.load(schema),
-            workload=arguments.workload(workload),
+            schema=declared,
+            reading=reading,
+            workload=workload,
             epsilon=epsilon,
             delta=delta,
             mechanism=arguments.mechanism(mechanism, option or []),
@@ -97,8 +109,8 @@ def release(
             resume=resume,
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
-            progress=progress,
-            private=arguments.table(private, engine, spark_master),  # last: starting Spark takes seconds
+            # Last: starting Spark takes seconds.
+            private=arguments.table(private, engine, spark_master, reading_of(declared, reading)),
         )
     c = made.certificate
     if json:

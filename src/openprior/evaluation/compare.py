@@ -10,6 +10,7 @@ other counts, which say nothing beside each other; such columns are left out and
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,22 @@ from numpy.typing import NDArray
 
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.comparison import ComparedRelease, Comparison
+from openprior.evaluation.losses import losses_of
 from openprior.evaluation.metrics import NOTICE, Evaluation, errors_of, released_shares
 from openprior.given import choice, path_of, several, shown
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import (
+    Marginal,
+    Workload,
+    WorkloadLike,
+    WorkloadPlan,
+    all_marginals,
+    workload_on,
+)
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted
 from openprior.report.side_by_side import Distances
 from openprior.schema.base import Schema
+from openprior.schema.reading_rules import Reading
 from openprior.tables.source import open_source
 from openprior.tables.table import Table
 
@@ -36,7 +46,7 @@ def compare(
     releases: Mapping[str, Any] | Sequence[Any],
     private: Any = None,
     *,
-    workload: WorkloadPlan | Workload | None = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
 ) -> Comparison:
     """Releases side by side against the private table: NOT PRIVATE; without one, against one another.
@@ -155,15 +165,20 @@ def _errors(
     releases: Mapping[str, Release], private: Any, shares: Mapping[str, Shares], work: Workload, of: str
 ) -> dict[str, Evaluation]:
     """As `evaluate` has them. The table is read once per schema: which rows of a person are kept depends on it."""
-    source = private if isinstance(private, Table) else open_source(private)
     truths: dict[str, dict[Marginal, NDArray[np.int64]]] = {}
+    sources: dict[Reading, Any] = {}
     errors = {}
     for name, release in releases.items():
         schema = release.schema
+        if schema.reading not in sources:
+            sources[schema.reading] = private if isinstance(private, Table) else open_source(private, schema)
+        source = sources[schema.reading]
         if schema.hash not in truths:
             counts, _ = counted(source, schema, _on(work, schema).marginals, private=True)
             truths[schema.hash] = _in_order(counts, work, schema)
-        errors[name] = errors_of(work, truths[schema.hash], shares[name], of)
+        found = errors_of(work, truths[schema.hash], shares[name], of)
+        lost = () if isinstance(source, Table) else losses_of(release.synthetic, source, schema, schema.plain)
+        errors[name] = replace(found, losses=lost)
     return errors
 
 

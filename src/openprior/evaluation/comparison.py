@@ -99,7 +99,9 @@ class Comparison(Shown):
 
     def notes(self) -> tuple[str, ...]:
         """What to know beside the numbers."""
-        notes = [
+        lost = [(r.name, r.errors.warning) for r in self.releases if r.errors is not None]
+        notes = [f"{name}: {warning}." for name, warning in lost if warning is not None]
+        notes += [
             f"Compared on {how_many(len(self.workload), 'marginal')} of {how_many(len(self.columns), 'column')}; "
             "errors and distances are L1 (0 is equal, 2 has nothing in common), their mean over these marginals."
         ]
@@ -123,6 +125,7 @@ class Comparison(Shown):
             if r.errors is not None:
                 names = ("workload_error", "max_error", "mean_error", "rmse", "per_column")
                 facts |= {name: getattr(r.errors, name) for name in names}
+                facts["warning"] = r.errors.warning
             releases.append(facts)
         return {
             "notice": self.notice,

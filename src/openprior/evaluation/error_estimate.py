@@ -16,11 +16,13 @@ import numpy as np
 from openprior.counting.cells import Cells
 from openprior.display import Sheet, Shown
 from openprior.evaluation.metrics import released_shares, wanted_workload
+from openprior.given import text_of
 from openprior.privacy.error_statistics import ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
+from openprior.questions.workload import WorkloadLike
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import seal
 from openprior.releases.release import Release, open_release
@@ -113,7 +115,7 @@ def estimate_error(
     *,
     epsilon: float,
     delta: float = 0.0,
-    workload: Any = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -128,6 +130,7 @@ def estimate_error(
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     """
     opened = release if isinstance(release, Release) else open_release(release)
+    named = None if dataset is None else text_of("dataset", dataset)
     work = wanted_workload(workload, opened.schema, opened)
     shares = released_shares(opened, opened.schema, work, of)
     weights = np.asarray(work.weights, dtype=np.float64) / math.fsum(work.weights)
@@ -140,7 +143,7 @@ def estimate_error(
         marginals=work.marginals,
         relation=opened.certificate.relation,
         ledger=ledger,
-        dataset=dataset or opened.certificate.dataset,
+        dataset=named or opened.certificate.dataset,
         seed=seed,
         acknowledge_refusals=acknowledge_refusals,
     ) as session:

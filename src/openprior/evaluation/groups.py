@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
 from openprior.display import Sheet, Shown
-from openprior.errors import OptionError
+from openprior.errors import OptionError, WorkloadError
 from openprior.evaluation.metrics import NOTICE, tables_of
+from openprior.given import several, whole_number
 from openprior.questions.workload import Marginal, canonical
 from openprior.report.heat import heat_picture
 from openprior.schema.base import Schema
@@ -81,7 +83,7 @@ def evaluate_groups(
     private: Any,
     keys: Sequence[str],
     *,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     marginals: int | None = 50,
     seed: int = 0,
     penalty: int = 250,
@@ -92,8 +94,10 @@ def evaluate_groups(
     marginals   random two-way marginals per group, drawn with `seed`; all of them if None
     penalty     a group whose number of rows is off by this much or more has the worst error, 2
     """
+    marginals = None if marginals is None else whole_number("marginals", marginals, 1)
+    seed, penalty = whole_number("seed", seed, 0), whole_number("penalty", penalty, 1)
     guess, truth, schema = tables_of(release, private, schema)
-    names = canonical(keys, schema.domain)
+    names = canonical(several("keys", keys, error=WorkloadError), schema.domain)
     others = [a for a in schema.domain if a not in names]
     if not others:
         raise OptionError("the keys are all columns there are; leave some to compare")

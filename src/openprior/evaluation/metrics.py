@@ -5,7 +5,7 @@ over marginals of ‖p − q‖₁; max, mean and RMSE are over all queries, tha
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, ReleaseError
+from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.release import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import Table, encode_table
+from openprior.tables.source import open_source
 from openprior.whole import write_file
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "released_shares",
     "report_file",
     "wanted_workload",
+    "workload_errors",
     "write_report",
     "write_text",
 ]
@@ -49,6 +52,13 @@ class Evaluation(Shown):
     of: str
     per_marginal: dict[Marginal, float] = field(repr=False)
     notice: str = NOTICE
+    losses: tuple[Loss, ...] = field(default=(), repr=False)
+    """What the schema lost of each column, raw values against raw values; empty where only codes were compared."""
+
+    @property
+    def warning(self) -> str | None:
+        """A large loss that the errors do not show; to be read before them."""
+        return warning_of(self.losses)
 
     @property
     def per_column(self) -> dict[str, float]:
@@ -78,31 +88,50 @@ class Evaluation(Shown):
             f"Worst of {how_many(len(self.per_marginal), 'marginal')}: {' × '.join(worst)} ({error:.4f})",
             "L1 distances of shares: 0 is equal, 2 has nothing in common.",
         )
-        return Sheet(title, ("column", "mean L1 error"), rows, notes, self.notice)
+        notice = self.notice if self.warning is None else f"{self.warning}. {self.notice}"
+        return Sheet(title, ("column", "mean L1 error"), rows, notes, notice)
 
 
 def evaluate(
     release: Any,
     private: Any,
     *,
-    workload: WorkloadPlan | Workload | None = None,
+    workload: WorkloadLike | None = None,
     of: str = "synthetic",
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
 ) -> Evaluation:
     """Compare a release, or plain rows, with the private table. NOT PRIVATE: do not publish it.
+
+    The errors are those of the codes, that is of what the schema can say; `losses` compare the values themselves.
 
     of        "synthetic": the released rows; "answers": the model's own answers
     schema    of plain rows; drafted from them if not given
     """
     release = _opened(release)
     opened = release if isinstance(release, Release) else None
+    choice("of =", of, "synthetic", "answers")
     if opened is None and of == "answers":
         raise OptionError("plain rows have no model; use of='synthetic'")
+    schema = None if schema is None else need_schema(schema)
+    # Opened here, once: a stream can be read only once, unless its source keeps it.
+    if opened is None and not isinstance(release, Table):
+        release = open_source(release, schema)
     # Plain rows that are to be published may be looked at: without a schema it is drafted from them.
     if schema is None:
         schema = opened.schema if opened else Schema.draft(release)
-    need_schema(schema)
-    work = wanted_workload(workload, schema, opened)
+    private = private if isinstance(private, Table) else open_source(private, schema)
+    errors = workload_errors(release, private, schema, workload=workload, of=of)
+    rows, read = _rows(release, schema)
+    if isinstance(private, Table) or isinstance(rows, Table):
+        return errors
+    return replace(errors, losses=losses_of(rows, private, schema, read))
+
+
+def workload_errors(
+    release: Any, private: Any, schema: Schema, *, workload: Any = None, of: str = "synthetic"
+) -> Evaluation:
+    """The errors of the codes alone. NOT PRIVATE."""
+    work = wanted_workload(workload, schema, release if isinstance(release, Release) else None)
     truth, _ = counted(private, schema, work.marginals, private=True)
     return errors_of(work, truth, released_shares(release, schema, work, of), of)
 
@@ -130,20 +159,25 @@ def released_shares(
     if of == "answers":
         answers = {m: np.asarray(v) for m, v in release.model.answers(work.marginals).items()}
     else:
-        rows = release.synthetic if isinstance(release, Release) else release
+        rows, schema = _rows(release, schema)
         answers = {m: v / 1.0 for m, v in counted(rows, schema, work.marginals, private=False)[0].items()}
     return {m: v / v.sum() for m, v in answers.items()}
 
 
-def tables_of(release: Any, private: Any, schema: Schema | None) -> tuple[Table, Table, Schema]:
+def tables_of(release: Any, private: Any, schema: Schema | str | Path | None) -> tuple[Table, Table, Schema]:
     """Released rows and private ones as codes, and the schema of both. NOT PRIVATE."""
     release = _opened(release)
     if schema is None and not isinstance(release, Release):
         raise OptionError("plain rows come without a schema; give schema=")
     schema = release.schema if schema is None else need_schema(schema)
     truth = private if isinstance(private, Table) else encode_table(private, schema, private=True)
-    rows = release.synthetic if isinstance(release, Release) else release
-    return rows if isinstance(rows, Table) else encode_table(rows, schema), truth, schema
+    rows, read = _rows(release, schema)
+    return rows if isinstance(rows, Table) else encode_table(rows, read), truth, schema
+
+
+def _rows(release: Any, schema: Schema) -> tuple[Any, Schema]:
+    """The released rows, and the schema to read them by: those of a release are spelled as usual."""
+    return (release.synthetic, schema.plain) if isinstance(release, Release) else (release, schema)
 
 
 def errors_of(

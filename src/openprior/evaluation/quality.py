@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.evaluation.nist import Variation, total_variation
 from openprior.evaluation.propensity import Propensity, propensity_of
 from openprior.evaluation.usefulness import Usefulness, check_target, usefulness_of
+from openprior.given import whole_number
 from openprior.schema.base import Schema
 from openprior.tables.encode import Table
 
@@ -151,7 +153,7 @@ def evaluate_quality(
     private: Any,
     *,
     target: str | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     seed: int = 0,
 ) -> Quality:
     """Many measures of released rows against the private table. NOT PRIVATE: do not publish it.
@@ -160,6 +162,7 @@ def evaluate_quality(
     copies of unique private rows, and with `target` how well a model trained on released rows predicts that column of
     private ones.
     """
+    seed = whole_number("seed", seed, 0)
     released, truth, schema = tables_of(release, private, schema)
     return quality_of(released, truth, schema, target=target, seed=seed)
 

@@ -14,6 +14,7 @@ from openprior.errors import OptionError
 from openprior.evaluation.classifier import Task, class_probabilities
 from openprior.evaluation.copies import check_tables
 from openprior.evaluation.propensity import auc
+from openprior.given import shown
 from openprior.tables.encode import Table
 
 __all__ = ["Fit", "Usefulness", "check_target", "usefulness_of"]
@@ -50,9 +51,9 @@ class Usefulness:
 
 def check_target(table: Table, target: str) -> None:
     """Refuse a target column that cannot be predicted."""
-    if target not in table.domain:
+    if not isinstance(target, str) or target not in table.domain:
         known = ", ".join(table.domain)
-        raise OptionError(f"the target '{target}' is no column of the table; choose one of {known}")
+        raise OptionError(f"the target {shown(target)} is no column of the table; choose one of {known}")
     if table.domain[target] > _MOST_CLASSES:
         raise OptionError(
             f"the target '{target}' has {table.domain[target]} values; "

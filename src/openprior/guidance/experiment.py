@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from openprior.errors import DataError, OpenPriorError, OptionError
-from openprior.evaluation.metrics import evaluate
+from openprior.evaluation.metrics import workload_errors
 from openprior.privacy.calibrate import budget_rho, epsilon_from_rho
 from openprior.questions.workload import Workload
 from openprior.releases.release import release
@@ -83,7 +83,7 @@ class Experiment:
             seed=seed,
         )
         seconds = time.perf_counter() - begin
-        errors = evaluate(released, mine, workload=self.workload, of=self.of)
+        errors = workload_errors(released, mine, self.schema, workload=self.workload, of=self.of)
         return Run(errors.workload_error, errors.max_error, seconds)
 
     def _owners(self) -> Any:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openprior.errors import OptionError
-from openprior.given import several
+from openprior.given import several, shown
 from openprior.methods.base import Mechanism, mechanisms
+from openprior.methods.mechanism_text import MechanismLike, settings_from
+from openprior.questions.quotes import quoted
 
 __all__ = ["changed_options", "checked_grid", "default_grid", "described", "grid_of", "options_text"]
 
@@ -27,16 +29,16 @@ def grid_of(choices: Mapping[str, Mapping[str, Any]]) -> list[Mechanism]:
     settings: list[Mechanism] = []
     for name, options in choices.items():
         if name not in known:
-            raise OptionError(f"mechanism '{name}' is unknown; there are {', '.join(known)}")
+            raise OptionError(f"mechanism {shown(name)} is unknown; there are {', '.join(known)}")
         if not isinstance(options, Mapping):
             raise OptionError(
-                f"the options of {name} are {options!r}; give a mapping such as {{'rounds': [8, 16]}}"
+                f"the options of {name} are {shown(options)}; give a mapping such as {{'rounds': [8, 16]}}"
             )
         fields = {f.name: f for f in dataclasses.fields(known[name])}
         for key in options:
             if key not in fields:
                 has = ", ".join(fields) or "none"
-                raise OptionError(f"option '{key}' is unknown for {name}; it has {has}")
+                raise OptionError(f"option {shown(key)} is unknown for {name}; it has {has}")
         lists = [v if isinstance(v, list) else [v] for v in options.values()]
         for values in itertools.product(*lists):
             chosen = {k: _default_for_none(fields[k], v) for k, v in zip(options, values, strict=True)}
@@ -62,21 +64,32 @@ def default_grid(*, pure: bool = False) -> list[Mechanism]:
 
 
 def checked_grid(
-    grid: Iterable[Mechanism] | Mapping[str, Mapping[str, Any]] | None, *, pure: bool
+    grid: Iterable[MechanismLike] | Mapping[str, Mapping[str, Any]] | None, *, pure: bool
 ) -> list[Mechanism]:
     """The settings as a list: as given, as a product, or the default."""
     if grid is None:
         return default_grid(pure=pure)
-    settings = grid_of(grid) if isinstance(grid, Mapping) else list(several("the grid", grid))
+    settings = grid_of(grid) if isinstance(grid, Mapping) else _listed(several("grid", grid))
     if not settings:
         raise OptionError("the grid is empty; give at least one setting, such as openprior.Tilt(), or None")
     for i, setting in enumerate(settings):
-        if not isinstance(setting, Mechanism):
-            raise OptionError(
-                f"{setting!r} in the grid is no mechanism; give an instance such as openprior.Tilt()"
-            )
         if setting in settings[:i]:
             raise OptionError(f"the grid has {described(setting)} twice; give each setting once")
+    return settings
+
+
+def _listed(given: Iterable[object]) -> list[Mechanism]:
+    """Settings one by one; a text may mean several, as on the command line."""
+    settings: list[Mechanism] = []
+    for setting in given:
+        if isinstance(setting, str):
+            settings += settings_from(setting)
+        elif isinstance(setting, Mechanism):
+            settings.append(setting)
+        else:
+            raise OptionError(
+                f"{shown(setting)} in the grid is no mechanism; give an instance such as openprior.Tilt(), or its name"
+            )
     return settings
 
 
@@ -135,5 +148,7 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         if value and isinstance(value[0], float):
             return ",".join(map(repr, value))
-        return ";".join(",".join(part) if isinstance(part, tuple) else str(part) for part in value)
+        return ";".join(
+            ",".join(map(quoted, part)) if isinstance(part, tuple) else str(part) for part in value
+        )
     return str(value)

@@ -13,13 +13,15 @@ import numpy as np
 
 from openprior.counting.local import count_table
 from openprior.errors import OptionError
+from openprior.given import finite_number
 from openprior.privacy.best_mixture import best_mixture
 from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.session import Purpose, open_question
-from openprior.questions.workload import Workload, all_marginals, workload_on
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.certificate import certify
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.encode import encode_table
 from openprior.tables.same import check_rows, open_apart
 
@@ -44,8 +46,8 @@ def best_mixture_error(
     private: Any,
     public: Any,
     *,
-    schema: Schema | None = None,
-    workload: Any = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise: str = "gaussian",
@@ -54,6 +56,7 @@ def best_mixture_error(
     seed: int | None = None,
     acknowledge_refusals: bool = False,
     max_seconds: float = 60.0,
+    reading: Reading | None = None,
 ) -> MixtureError:
     """The best mixture error: with (ε, δ) through the curator, without them exact and NOT PRIVATE.
 
@@ -64,14 +67,17 @@ def best_mixture_error(
     seed          given: repeatable noise for an experiment, NOT PRIVATE
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     max_seconds   of the exact form; the private one always solves to the end
+    reading       how text is written in the files, where no schema is given; a schema has it in it
     """
+    max_seconds = finite_number("max_seconds", max_seconds)
     schema = None if schema is None else need_schema(schema)
-    source, (public_source,) = open_apart(private, [public])
-    schema = schema or Schema.draft(public_source)
+    reading = reading_of(schema, reading)
+    source, (public_source,) = open_apart(private, [public], schema, reading=reading)
+    schema = schema or Schema.draft(public_source, reading=reading)
     work = workload_on(workload, schema.domain, default=all_marginals(2))
     rows, _ = encode_table(public_source, schema).unique()
     if epsilon is None and delta is None:
-        check_rows(source, [public_source], schema.names)
+        check_rows(source, [public_source], schema.names, reading)
         return _exact(encode_table(source, schema, private=True), rows, work, max_seconds)
     if epsilon is None or delta is None:
         raise OptionError(

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -33,7 +34,7 @@ from openprior.guidance.shares import LEVEL, Noise, PlannedBudget, largest_cell
 from openprior.methods.base import Sizes
 from openprior.privacy.calibrate import plain_number
 from openprior.privacy.unit import Unit
-from openprior.questions.workload import Marginal, Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.questions.workload import Marginal, WorkloadLike, all_marginals, workload_on
 from openprior.schema.base import Schema, need_schema
 from openprior.schema.layout import Layout
 
@@ -41,6 +42,7 @@ __all__ = ["Bought", "Cost", "MarginalPlan", "Order", "Plan", "PlanTable", "Theo
 
 _STEPS = (0.1, 1 / 3, 1.0, 3.0, 10.0)
 """Multiples of ε to compare."""
+_MOST_ROWS = 10**15
 _SAMPLED = 20_000
 """Where there are more marginals than this, their median size is taken from a sample of so many."""
 
@@ -135,7 +137,7 @@ class Plan(Shown):
 
     def tables(self, most: int = 10) -> list[PlanTable]:
         """For printing; of the marginals the noisiest, at most so many."""
-        return tables_of(self, most)
+        return tables_of(self, whole_number("most", most, 0))
 
     def sheet(self) -> Sheet:
         """What other ε would buy, and the advice; `tables` has the rest."""
@@ -150,10 +152,10 @@ class Plan(Shown):
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | str | Path,
     *,
     n: int,
-    workload: "WorkloadPlan | Workload | None" = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
     relation: str = "replace-one",
@@ -165,9 +167,9 @@ def plan(
     relation       "replace-one" (n is public) or "add-remove" (n is your guess)
     public_rows    how many rows the public table has; for the bounds and the time that methods with a prior take
     """
-    need_schema(schema)
-    n = whole_number("n", n, 2)
-    public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2)
+    schema = need_schema(schema)
+    n = whole_number("n", n, 2, _MOST_ROWS)
+    public_rows = None if public_rows is None else whole_number("public_rows", public_rows, 2, _MOST_ROWS)
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     unit = Unit.of(schema, relation)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
@@ -194,7 +196,8 @@ def plan(
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
         costs=costs_of(
-            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon), pure=budget.pure
+            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon, delta),
+            pure=budget.pure,
         ),
         advice=(),
     )

@@ -5,16 +5,21 @@ one's over all one-way (or k-way) marginals; one person moves it by 2Δ/n. It sa
 By *mixture*: the best mixture error, the largest error that is left when the public rows are reweighted as well as
 can be; one person moves it by Δ/n. It says what reweighting can still repair, so a table with the right rows in the
 wrong proportions does well. The candidates share ε in equal parts.
+
+Codes cannot tell what the schema did to make them: a column that the schema clips to one value is close to any table.
+So a fifth of the budget first asks what falls outside the schema: the column and the reason with the most rows are
+selected and these rows counted (`schema/fates.py` has the reasons), and the verdict says it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError
@@ -24,13 +29,15 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.scores import L1Score, SumScore
+from openprior.privacy.scores import CellScores, L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
-from openprior.privacy.statistics import Total
+from openprior.privacy.statistics import CellCount, Total
 from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.fates import FATES, Fate, effect, hidden, with_fates
+from openprior.schema.reading_rules import Reading
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.same import open_apart
 from openprior.tables.source import Source
@@ -40,6 +47,44 @@ __all__ = ["Screened", "Screening", "screen"]
 BY = ("distance", "mixture")
 _TOTAL = 0.1
 """Share of the budget that measures the number of rows, where it is private."""
+_OUTSIDE = 0.2
+"""Share of the budget that asks what falls outside the schema: half selects a column, half counts it."""
+_LOSS = 0.05
+"""The share of rows outside the schema from which no table may be called close."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What falls outside the schema, in the column where that seems to be most; measured with noise."""
+
+    column: str
+    why: str
+    """below, above, not listed or unreadable."""
+    effect: str
+    """What the schema makes of such values."""
+    share: float
+    """Of the private rows, with noise."""
+    low: float
+    high: float
+    """95 % interval of the true one."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is beyond what noise may say, and beyond what does not matter."""
+        return self.low > 0.01 and self.share >= _LOSS
+
+    @property
+    def words(self) -> str:
+        """What was found."""
+        between = f"95 %: {self.low:.1%} to {self.high:.1%}"
+        if self.is_large:
+            return (
+                f"the schema cannot hold {max(self.share, 0):.1%} ({between}) of column '{self.column}': "
+                f"{self.why}, {self.effect}; correct the schema first, then screen again"
+            )
+        if self.high - self.low > 0.4:
+            return "the noise at this ε hides how much falls outside the schema; raise ε"
+        return f"little seems to fall outside the schema: {between} in column '{self.column}' ({self.why})"
 
 
 @dataclass(frozen=True)
@@ -65,6 +110,8 @@ class Screening(Shown):
     ranked: tuple[Screened, ...]
     by: str
     certificate: Certificate
+    outside: Outside | None
+    """What the schema cannot hold of the private table; None where it refuses all of that anyway."""
 
     @property
     def best(self) -> Screened:
@@ -73,7 +120,13 @@ class Screening(Shown):
 
     @property
     def verdict(self) -> str:
-        """In words: which one, and how sure that is."""
+        """In words: which one, and how sure that is; a loss of the schema's comes before it."""
+        if self.outside is not None and self.outside.is_large:
+            return f"Before any table is taken: {self.outside.words}. {self._choice}"
+        return self._choice
+
+    @property
+    def _choice(self) -> str:
         if len(self.ranked) == 1:
             return f"{self.best.name}: {self.best.verdict}"
         close = [s.name for s in self.ranked[1:] if s.low <= self.best.high]
@@ -103,6 +156,7 @@ class Screening(Shown):
             "by": self.by,
             "ranked": [vars(s) for s in self.ranked],
             "verdict": self.verdict,
+            "outside": None if self.outside is None else {**vars(self.outside), "words": self.outside.words},
             "epsilon": c.epsilon,
             "delta": c.delta,
             "noise": c.noise,
@@ -112,11 +166,11 @@ class Screening(Shown):
 
 def screen(
     private: Any,
-    candidates: Mapping[str, Any] | Sequence[Any],
+    candidates: Any,
     *,
     epsilon: float,
     delta: float = 0.0,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     by: str = "distance",
     marginals: int = 1,
     relation: str = "replace-one",
@@ -124,10 +178,11 @@ def screen(
     dataset: str | None = None,
     seed: int | None = None,
     acknowledge_refusals: bool = False,
+    reading: Reading | None = None,
 ) -> Screening:
     """Rank public tables by how close they are to the private one, for (ε, δ) in all.
 
-    candidates   public tables by name, or a list of paths or tables
+    candidates   a list of public tables, these by name in a mapping, or one table; paths as well
     schema       what the columns are; drafted from the first candidate if not given
     by           "distance" of the table as it stands, or "mixture": what reweighting its rows cannot repair
     marginals    compare all marginals of so many columns
@@ -135,22 +190,24 @@ def screen(
     ledger       file that keeps the dataset's budget; `dataset` is the table's name in it
     seed         given: repeatable noise for an experiment, NOT PRIVATE
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    reading      how text is written in the files, where no schema is given; a schema has it in it
     """
     choice("by", by, *BY)
     if by == "mixture" and relation != Relation.REPLACE_ONE:
         raise OptionError(
             "the best mixture error is a share of n, which is private under add-remove; use by='distance'"
         )
-    private, publics, tables = _encoded(private, candidates, schema)
+    private, publics, tables = _encoded(private, candidates, schema, reading)
     schema = tables.schema
     work = all_marginals(marginals).on(schema.domain)
+    wider, fates = with_fates(schema)
     with open_question(
         private,
-        schema,
+        wider,
         Purpose("screening", {"by": by, "marginals": marginals, "candidates": len(tables.rows)}),
         epsilon=epsilon,
         delta=delta,
-        marginals=work.marginals,
+        marginals=(*work.marginals, *((fate.name,) for fate in fates.values())),
         relation=relation,
         ledger=ledger,
         dataset=dataset,
@@ -160,14 +217,16 @@ def screen(
     ) as session:
         curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
+        outside = _ask_outside(curator, fates, n)
         screened = []
         for (name, table), share in zip(
             tables.rows.items(), curator.shares([1.0] * len(tables.rows)), strict=True
         ):
             measured = _ask(curator, table, work, by, min(share, curator.remaining), n)
-            screened.append(_judged(name, table, measured, n if by == "distance" else 1.0, by, work, n))
+            judged = _judged(name, table, measured, n if by == "distance" else 1.0, by, work, n)
+            screened.append(_lossy(judged, outside) if outside is not None and outside.is_large else judged)
         certificate = certify(session)
-    return Screening(tuple(sorted(screened, key=lambda s: s.error)), by, certificate)
+    return Screening(tuple(sorted(screened, key=lambda s: s.error)), by, certificate, outside)
 
 
 @dataclass(frozen=True)
@@ -177,23 +236,46 @@ class _Candidates:
 
 
 def _encoded(
-    private: Any, candidates: Mapping[str, Any] | Sequence[Any], schema: Schema | None
+    private: Any,
+    candidates: Any,
+    schema: Schema | str | Path | None,
+    reading: Reading | None,
 ) -> tuple[Source, list[Source], _Candidates]:
     """The private table and the public ones, opened, and these as codes, by name."""
     schema = None if schema is None else need_schema(schema)
+    if _is_table(candidates):
+        candidates = [candidates]
     tables = list(
-        candidates.values() if isinstance(candidates, Mapping) else several("the public tables", candidates)
+        candidates.values() if isinstance(candidates, Mapping) else several("candidates", candidates)
     )
     if not tables:
         raise OptionError("there is no public table to screen; give at least one")
-    source, publics = open_apart(private, tables)
+    reading = reading_of(schema, reading)
+    source, publics = open_apart(private, tables, schema, reading=reading)
     if isinstance(candidates, Mapping):
         sources = dict(zip(map(str, candidates), publics, strict=True))
     else:
         sources = _named(publics)
-    schema = schema or Schema.draft(publics[0])
+    schema = schema or Schema.draft(publics[0], reading=reading)
     rows = {name: encode_table(public, schema) for name, public in sources.items()}
     return source, publics, _Candidates(schema, rows)
+
+
+def _is_column(values: object) -> bool:
+    """Whether these are the values of one column, and no table: the rows of a table have names."""
+    if isinstance(values, list | tuple):
+        return not (values and isinstance(values[0], Mapping))
+    if isinstance(values, np.ndarray):
+        return values.dtype.names is None
+    return type(values).__name__ == "Series"
+
+
+def _is_table(candidates: object) -> bool:
+    """Whether it is one table and no list of them: a frame, a path that is no text, a dict of columns."""
+    if isinstance(candidates, Mapping):
+        return bool(candidates) and all(_is_column(values) for values in candidates.values())
+    listed = isinstance(candidates, str | bytes | Mapping | Sequence | Set | Iterator)
+    return not listed and candidates is not None and not isinstance(candidates, np.ndarray)
 
 
 def _named(sources: list[Any]) -> dict[str, Any]:
@@ -212,6 +294,35 @@ def _noise(curator: Curator) -> str:
 def _noisy_total(curator: Curator) -> float:
     share, _ = curator.shares([_TOTAL, 1 - _TOTAL])
     return max(1.0, float(curator.measure(Total(), share, noise=_noise(curator)).values[0]))
+
+
+def _ask_outside(curator: Curator, fates: Mapping[str, Fate], n: float) -> Outside | None:
+    """The column of which most rows fall outside the schema for one reason, and how many; None if none can.
+
+    Proof: one cell of a column's fates is a count of rows, so selection and count have the sensitivities that
+    `CellScores` and `CellCount` derive; both are charged. ∎
+    """
+    cells = Cells(curator.domain, [(fate.name,) for fate in fates.values()])
+    only = np.array(
+        [i * len(FATES) + why for i, fate in enumerate(fates.values()) for why in hidden(fate.of)]
+    )
+    if not len(only):
+        return None
+    choosing, counting, _ = curator.shares([_OUTSIDE / 2, _OUTSIDE / 2, 1 - _OUTSIDE])
+    chosen = int(only[curator.select(CellScores(cells, only, np.zeros(len(only))), choosing)])
+    fate, why = fates[list(fates)[chosen // len(FATES)]], chosen % len(FATES)
+    measured = curator.measure(CellCount((fate.name,), why), counting, noise=_noise(curator))
+    share, reach = float(measured.values[0]) / n, reach95(measured) / n
+    low, high = (min(max(v, 0.0), 1.0) for v in (share - reach, share + reach))
+    return Outside(fate.reads, FATES[why], effect(fate.of, why), share, low, high)
+
+
+def _lossy(screened: Screened, outside: Outside) -> Screened:
+    """A table that seems close, where the schema hides how far it is."""
+    return replace(
+        screened,
+        verdict=f"{screened.verdict}; but codes do not show what the schema loses of '{outside.column}'",
+    )
 
 
 def _ask(curator: Curator, table: Table, work: Workload, by: str, rho: float, n: float) -> Measurement:

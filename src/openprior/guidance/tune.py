@@ -12,6 +12,7 @@ seed share split and seed, so differences are paired.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from openprior.counting.cells import Cells
@@ -19,37 +20,45 @@ from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
 from openprior.given import choice, whole_number
 from openprior.guidance.experiment import Experiment, Run, public_rows
-from openprior.guidance.grid import checked_grid, described
+from openprior.guidance.grid import checked_grid
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import run_all
-from openprior.methods.base import Mechanism, Progress
+from openprior.methods.base import Mechanism
+from openprior.methods.mechanism_text import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
-from openprior.schema.base import Schema, need_schema
+from openprior.progress import phase
+from openprior.progress_shown import ShowProgress, watched
+from openprior.questions.workload import WorkloadLike, all_marginals, workload_on
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.same import same
 from openprior.tables.source import open_source
 
 __all__ = ["tune"]
 
+_MOST_SEEDS = 10_000
+_MOST_ROWS = 10**15
 _MOST_WORKERS = 8
 """Each holds its own tables and model: half a gigabyte is usual."""
 
 
+@watched
 def tune(
     public: Any,
     past: Any = None,
     *,
-    schema: Schema | None = None,
-    workload: "WorkloadPlan | Workload | None" = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
-    grid: Iterable[Mechanism] | Mapping[str, Mapping[str, Any]] | None = None,
+    grid: Iterable[MechanismLike] | Mapping[str, Mapping[str, Any]] | None = None,
     seeds: int = 3,
     rows: int | None = None,
     of: str = "synthetic",
     workers: int | None = None,
-    progress: Progress | None = None,
+    reading: Reading | None = None,
+    progress: ShowProgress = None,
 ) -> Tuning:
     """Compare settings on public tables, before the private one is touched. Costs no budget.
 
@@ -63,20 +72,25 @@ def tune(
                scaled: it stays that of the stand-in's rows.
     of         "synthetic": errors of the synthetic rows; "answers": of the model's answers
     workers    processes; one per core, at most eight, if not given. The results do not depend on it.
-    progress   called as progress(done, of, what) when a run has ended
+    reading    how text is written in the files, where no schema is given; a schema has it in it
+    progress   as for `release`; a step is a run that has ended
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
     caution(large_epsilon(epsilon))
     choice("of =", of, "synthetic", "answers")
-    for name, count, least in (("seeds", seeds, 1), ("rows", rows, 2), ("workers", workers, 1)):
-        if count is not None:
-            whole_number(name, count, least)
+    seeds = whole_number("seeds", seeds, 1, _MOST_SEEDS)
+    rows = None if rows is None else whole_number("rows", rows, 2, _MOST_ROWS)
+    workers = None if workers is None else whole_number("workers", workers, 1)
     settings = checked_grid(grid, pure=delta == 0)
     schema = None if schema is None else need_schema(schema)
-    newer, older = open_source(public), None if past is None else open_source(past)
-    if older is not None and (past is public or same(newer, older, None if schema is None else schema.names)):
+    reading = reading_of(schema, reading)
+    newer = open_source(public, schema, reading=reading)
+    older = None if past is None else open_source(past, schema, reading=reading)
+    if older is not None and (
+        past is public or same(newer, older, None if schema is None else schema.names, reading)
+    ):
         raise OptionError("public and past are the same table; give an older one as past, or none")
-    schema = schema or Schema.draft(newer)
+    schema = schema or Schema.draft(newer, reading=reading)
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     experiment = Experiment(
@@ -89,7 +103,7 @@ def tune(
         rows=rows,
         of=of,
     )
-    tried = _try_all(experiment, settings, seeds, workers, progress)
+    tried = _try_all(experiment, settings, seeds, workers)
     return judged(tried, epsilon=epsilon, delta=delta, of=of, caveats=_caveats(experiment))
 
 
@@ -98,7 +112,6 @@ def _try_all(
     settings: Sequence[Mechanism],
     seeds: int,
     workers: int | None,
-    progress: Progress | None,
 ) -> list[Setting]:
     """Every setting with every seed."""
     jobs = [(setting, seed) for seed in range(seeds) for setting in settings]
@@ -106,11 +119,10 @@ def _try_all(
     if any(type(s).__module__ == "__main__" for s in settings):
         crew = 1  # another process could not import it
     runs: dict[int, Run] = {}
-    with closing(run_all(experiment, jobs, crew)) as ended:
+    with phase("trying settings", len(jobs)) as work, closing(run_all(experiment, jobs, crew)) as ended:
         for i, run in ended:
             runs[i] = run
-            if progress is not None:
-                progress(len(runs), len(jobs), f"{described(jobs[i][0])}, seed {jobs[i][1]}")
+            work.advance()
     return [
         Setting(setting, tuple(runs[seed * len(settings) + i] for seed in range(seeds)))
         for i, setting in enumerate(settings)

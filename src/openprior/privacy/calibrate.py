@@ -98,7 +98,8 @@ def plain_number(name: str, value: float) -> float:
     if not isinstance(value, bool | np.bool_ | str) and hasattr(value, "__float__"):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return float(value)
-    raise OptionError(f"{name} ({shown(value)}) must be a number")
+    example = "1e-9" if name == "delta" else "1.0"
+    raise OptionError(f"{name} ({shown(value)}) must be a number, such as {example}")
 
 
 def pure_rho(epsilon: float) -> float:

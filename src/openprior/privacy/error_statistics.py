@@ -111,14 +111,15 @@ class BestMixtureError(Statistic):
     def fitted(self, layout: Layout) -> "BestMixtureError":
         """With the marginals in the layout's order."""
         rows = present(self.rows, self.words)
-        if rows.domain != layout.domain or not rows.n or not self.marginals:
+        shared = layout.domain.project(a for a in layout.domain if a in rows.domain)
+        if rows.domain != shared or not rows.n or not self.marginals:
             raise PrivacyError(
                 "the best mixture error needs public rows with the private table's columns, and marginals"
             )
         kept = Table(
             rows.domain, tuple(frozen(column) for column in rows.columns)
         )  # other threads cannot write there
-        marginals = tuple(canonical(m, layout.domain) for m in self.marginals)
+        marginals = tuple(canonical(m, rows.domain) for m in self.marginals)
         return replace(self, rows=kept, marginals=marginals)
 
     def sensitivity(self, unit: Unit) -> Sensitivity:

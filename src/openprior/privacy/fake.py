@@ -63,7 +63,7 @@ class FakeCurator(Curator):
         ledger = Ledger()
         run = ledger.open_run("test", rho=rho, epsilon=epsilon, delta=delta, details={})
         super().__init__(
-            Vault(Encoder(schema, open_source(rows), private=True, levels=True)),
+            Vault(Encoder(schema, open_source(rows, schema), private=True, levels=True)),
             unit=unit or Unit(),
             noise=noise or NoNoise(),
             account=Account(ledger, run, rho=rho, epsilon=epsilon, delta=delta),

@@ -23,9 +23,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
-from openprior.given import shown, text_of, whole_number
+from openprior.given import flag, shown, text_of, whole_number
 from openprior.privacy.exact import down
 from openprior.privacy.ledger_checks import (
+    check_budget_rho,
     check_committed,
     check_guarantee,
     check_left,
@@ -55,15 +56,24 @@ class Ledger(SealBook, RefusalBook):
     # Budgets and runs
 
     def set_budget(
-        self, dataset: str, *, rho: float, epsilon: float, delta: float, raise_ok: bool = False
+        self,
+        dataset: str,
+        *,
+        epsilon: float,
+        delta: float,
+        rho: float | None = None,
+        raise_ok: bool = False,
     ) -> None:
         """Create or change a dataset's budget; it may not fall below what is already committed.
 
-        To raise it needs `raise_ok`: whoever was told the old one is promised less by the new one.
+        ρ is what ε and δ give, if it is not given; it may be less, and not more, because then runs could spend more
+        than was promised. To raise a budget needs `raise_ok`: whoever was told the old one is promised less by the new
+        one.
         """
         text_of("dataset", dataset)
-        budget = check_rho("budget", rho)
+        flag("raise_ok", raise_ok)
         epsilon, delta = check_guarantee(epsilon, delta)
+        budget = check_budget_rho(rho, epsilon, delta)
         with self.transaction("IMMEDIATE") as connection:
             rows = self._rows(connection)
             rows.check_whole()
@@ -105,6 +115,8 @@ class Ledger(SealBook, RefusalBook):
         if not has_unit(details):
             raise LedgerError("the run's unit is not complete; give person, rows_per_person and relation")
         run = new_run() if run is None else text_of("a run's id", run)
+        token = None if token is None else text_of("a run's token", token)
+        flag("acknowledge_refusals", acknowledge_refusals)
         with self.transaction("IMMEDIATE") as connection:
             rows = self._rows(connection)
             rows.check_whole()

@@ -5,11 +5,19 @@ from fractions import Fraction
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
 from openprior.given import finite_number, shown
-from openprior.privacy.calibrate import epsilon_spent, epsilon_within
+from openprior.privacy.calibrate import budget_rho, epsilon_spent, epsilon_within
 from openprior.privacy.exact import down, up
 from openprior.privacy.ledger_status import DatasetStatus, unit_words
 
-__all__ = ["check_committed", "check_guarantee", "check_left", "check_pure", "check_rho", "check_unit"]
+__all__ = [
+    "check_budget_rho",
+    "check_committed",
+    "check_guarantee",
+    "check_left",
+    "check_pure",
+    "check_rho",
+    "check_unit",
+]
 
 
 def check_rho(what: str, rho: float, *, zero: bool = False) -> float:
@@ -29,6 +37,24 @@ def check_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
     if not 0 <= found[1] < 1:
         raise OptionError(f"delta = {shown(delta)} must be at least 0 and less than 1")
     return found
+
+
+def check_budget_rho(rho: float | None, epsilon: float, delta: float) -> float:
+    """The ρ of a budget: all that ε and δ give, or what was asked for if that is no more.
+
+    ρ-zCDP implies (ε, δ)-DP for every ρ up to `budget_rho(ε, δ)`, so runs that together stay within the ρ recorded keep
+    the (ε, δ) recorded beside it; a larger ρ would let them pass it. ∎
+    """
+    most = budget_rho(epsilon, delta)
+    if rho is None:
+        return most
+    budget = check_rho("budget", rho)
+    if budget > most:
+        raise OptionError(
+            f"a budget of epsilon = {epsilon:g} and delta = {delta:g} is worth ρ = {most:.4g}, and not {budget:.4g}; "
+            "give ε and δ without ρ, or a larger ε"
+        )
+    return budget
 
 
 def check_pure(rho: float, epsilon: float, delta: float) -> None:

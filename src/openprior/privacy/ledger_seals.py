@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from openprior.errors import LedgerError
+from openprior.given import text_of
 from openprior.privacy.ledger_file import LedgerFile
 from openprior.privacy.ledger_refusals import check_refusals, now
 from openprior.privacy.ledger_rows import LedgerRows
@@ -43,6 +44,7 @@ class SealBook(LedgerFile):
 
     def knows(self, run: str) -> bool:
         """Whether there is such a run, open or closed."""
+        text_of("a run's id", run)
         with self.transaction("DEFERRED") as connection:
             return connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 

@@ -86,8 +86,12 @@ def journal_of(out: Path) -> Path:
     return out.with_name(out.name + ".journal")
 
 
-def finish_run(book: Ledger, out: Path, run: str) -> None:
-    """End a run whose folder is there already: it was stopped between the last two steps, and nothing is left to do."""
+def finish_run(book: Ledger, out: Path, run: str, asked: Mapping[str, object]) -> None:
+    """End a run whose folder is there already: it was stopped between the last two steps, and nothing is left to do.
+
+    `asked` is what the caller asks for now, as far as that is known without the private table: who asks for something
+    else would take the folder for its answer.
+    """
     if not book.exists:
         raise LedgerError(f"there is no ledger {book.name}; give the one that the run began with")
     journal = Journal.open(journal_of(out))
@@ -97,8 +101,9 @@ def finish_run(book: Ledger, out: Path, run: str) -> None:
             f"{out.name} exists, and is of another run than {journal_of(out).name}; move it away to resume that run"
         )
     try:
+        _check_same(journal_of(out), {key: journal.header.get(key) for key in asked}, asked)
         book.close(run)
-    except LedgerError:
+    except OpenPriorError:
         journal.close()
         raise
     journal.remove()
@@ -181,13 +186,7 @@ def _continue(
         run, token, public_seed = (known.pop(name, None) for name in ("run", "token", "public_seed"))
         if not (isinstance(run, str) and isinstance(token, str) and _is_seed(public_seed)):
             raise JournalError(f"{path.name} is damaged: it does not name its run; restore it, or start anew")
-        asked = json.loads(json.dumps(_request(budget)))
-        others = [_WORDS.get(k, k) for k in {**known, **asked} if known.get(k) != asked.get(k)]
-        if others:
-            raise OptionError(
-                f"{path.name} belongs to a run with another {' and another '.join(others)}; "
-                "repeat what it began with to resume it"
-            )
+        _check_same(path, known, _request(budget))
         if len(journal) and not book.exists:
             raise LedgerError(f"there is no ledger {book.name}; give the one that the run began with")
         news = _news(book, budget.dataset)
@@ -200,6 +199,17 @@ def _continue(
         journal.close()
         raise
     return sealed, run, public_seed
+
+
+def _check_same(path: Path, known: Mapping[str, object], request: Mapping[str, object]) -> None:
+    """Refuse to go on with a run that asked for something else."""
+    asked = json.loads(json.dumps(request))
+    others = [_WORDS.get(k, k) for k in {**known, **asked} if known.get(k) != asked.get(k)]
+    if others:
+        raise OptionError(
+            f"{path.name} belongs to a run with another {' and another '.join(others)}; "
+            "repeat what it began with to resume it"
+        )
 
 
 def _is_seed(value: object) -> TypeGuard[int]:

@@ -28,13 +28,14 @@ from openprior.privacy.refusal import Refusal, counted
 from openprior.privacy.run import Budget, open_run
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
 from openprior.tables.same import check_rows
 from openprior.tables.source import Source, open_source
 
-__all__ = ["Purpose", "Session", "open_question", "open_session"]
+__all__ = ["Purpose", "Session", "open_question", "open_session", "request_of"]
 
 RowCheck = Callable[[int], None]
 """Told the number of rows, where it is public, before anything is charged; may refuse the table by raising."""
@@ -97,27 +98,19 @@ def open_session(
         flag(option, value)
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
-    source = open_source(private)
+    source = open_source(private, schema)
+    caution(mixing := getattr(source, "caution", None))
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     noise: Noise = SecureNoise() if seed is None else SeededNoise(np.random.SeedSequence([seed, 1]))
     # To be resumed a run must be the same again: above all, one that drew seeded noise must not end as a private one.
-    details = {
-        "mechanism": purpose.name,
-        "options": dict(purpose.options),
-        "schema": schema.hash,
-        **purpose.more,
-        "unit": {
-            "person": schema.person_id,  # None: every row is one
-            "rows_per_person": unit.rows_per_person,
-            "relation": str(unit.relation),
-        },
-        "seed": seed,
-    }
+    details = {**request_of(purpose, schema, unit), "seed": seed}
     budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
+    # With a person id, rows above the limit are read and not counted: how many there are is nobody's business.
+    vault.tells_rows = unit.n_is_public and schema.person_id is None
     vault.announce(marginals)
     with open_run(
         book,
@@ -135,12 +128,30 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        counted(lambda: check_rows(source, publics, schema.names), refusal)
+        if publics:
+            with phase("comparing the private table with the public one"):
+                counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
-        if (words := large_epsilon(epsilon)) is not None:
-            curator.remark(as_remark(words))
+        for words in (large_epsilon(epsilon), mixing):
+            if words is not None:
+                curator.remark(as_remark(words))
         account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
+
+
+def request_of(purpose: Purpose, schema: Schema, unit: Unit) -> dict[str, object]:
+    """What is asked, as ledger and journal write it down; beside it stand the dataset, ε, δ and the seed."""
+    return {
+        "mechanism": purpose.name,
+        "options": dict(purpose.options),
+        "schema": schema.hash,
+        **purpose.more,
+        "unit": {
+            "person": schema.person_id,  # None: every row is one
+            "rows_per_person": unit.rows_per_person,
+            "relation": str(unit.relation),
+        },
+    }
 
 
 def _facts(
@@ -172,7 +183,7 @@ def open_question(
     With a ledger, the dataset must have a budget there: that of a small question must not become the budget of the
     release to come.
     """
-    source = open_source(private)
+    source = open_source(private, schema)
     book = _book_with(ledger, _name(dataset, source))
     with open_session(
         source,

@@ -11,26 +11,32 @@ that they can be written before any table is opened.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from openprior.display import Sheet, Shown, how_many
-from openprior.errors import WorkloadError
+from openprior.errors import OptionError, WorkloadError
 from openprior.given import finite_number, several, shown, whole_number
+from openprior.questions.quotes import names as names_in
+from openprior.questions.quotes import split, unquoted
 from openprior.schema.domain import Domain
 
 __all__ = [
     "Marginal",
     "Workload",
+    "WorkloadLike",
     "WorkloadPlan",
     "all_marginals",
     "canonical",
     "closure",
+    "need_workload",
     "random_marginals",
     "target_marginals",
+    "workload_from",
     "workload_on",
 ]
 
@@ -64,7 +70,10 @@ class WorkloadPlan(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Workload(Shown):
-    """Marginals with positive weights. Order and spelling of columns inside a marginal do not matter."""
+    """Marginals with positive weights: a list of both, or a mapping of marginals to weights.
+
+    The order of columns inside a marginal does not matter.
+    """
 
     marginals: tuple[Marginal, ...]
     weights: tuple[float, ...] = ()
@@ -72,10 +81,16 @@ class Workload(Shown):
 
     def __init__(
         self,
-        marginals: Iterable[Iterable[str] | str],
+        marginals: Iterable[Iterable[str] | str] | Mapping[Any, float],
         weights: Sequence[float] | None = None,
         domain: Domain | None = None,
     ) -> None:
+        if isinstance(marginals, Mapping) and weights is None:
+            weights = list(marginals.values())
+        if isinstance(marginals, str):
+            raise WorkloadError(
+                f'a workload cannot be one text, {shown(marginals)}; give marginals, such as [["age", "sex"], ["age"]]'
+            )
         listed = several("a workload", marginals, error=WorkloadError)
         tuples = tuple(
             (m,) if isinstance(m, str) else several("a marginal", m, error=WorkloadError) for m in listed
@@ -96,6 +111,10 @@ class Workload(Shown):
 
     def on(self, domain: Domain) -> "Workload":
         """Checked against a domain: columns in its order, the weights of repeated marginals added."""
+        if not isinstance(domain, Domain):
+            raise WorkloadError(
+                f"the domain cannot be {shown(domain)}; give a schema's, such as schema.domain"
+            )
         merged: dict[Marginal, float] = {}
         for marginal, weight in zip(self.marginals, self.weights, strict=True):
             key = canonical(marginal, domain)
@@ -220,17 +239,64 @@ def target_marginals(target: str, k: int) -> WorkloadPlan:
     return _TargetMarginals(target, _order(k))
 
 
-def workload_on(
-    chosen: WorkloadPlan | Iterable[Iterable[str] | str] | None, domain: Domain, default: WorkloadPlan
-) -> Workload:
-    """The workload that a caller chose (a plan, a workload, or plain marginals) on a domain; the default for None.
+WorkloadLike = WorkloadPlan | Workload | Iterable[Iterable[str] | str] | Mapping[Any, float] | int | str
+"""What callers may give as a workload."""
 
-    >>> workload_on(["b", ("b", "a")], Domain({"a": 2, "b": 3}), all_marginals(1)).marginals
+
+def workload_on(chosen: WorkloadLike | None, domain: Domain, default: WorkloadPlan) -> Workload:
+    """The workload that a caller chose, in whatever way, on a domain; the default for None.
+
+    >>> domain = Domain({"a": 2, "b": 3})
+    >>> workload_on(["b", ("b", "a")], domain, all_marginals(1)).marginals
     (('b',), ('a', 'b'))
+    >>> workload_on(2, domain, all_marginals(1)) == workload_on("a,b", domain, all_marginals(1))
+    True
     """
-    if chosen is None:
-        return default.on(domain)
-    return (chosen if isinstance(chosen, WorkloadPlan) else Workload(chosen)).on(domain)
+    plan = default if chosen is None else need_workload(chosen)
+    made = plan.on(domain)
+    if not isinstance(made, Workload):
+        raise WorkloadError(f"the workload's plan gave {shown(made)}; have its method `on` return a Workload")
+    return made
+
+
+def need_workload(chosen: WorkloadLike) -> WorkloadPlan:
+    """What a caller chose, as a workload or a plan of one; known before any table is opened."""
+    if isinstance(chosen, str):
+        return workload_from(chosen)
+    if isinstance(chosen, numbers.Integral) and not isinstance(chosen, bool):
+        return all_marginals(int(chosen))
+    if isinstance(chosen, WorkloadPlan) and not isinstance(chosen, type):
+        return chosen
+    if isinstance(chosen, bytes) or not isinstance(chosen, Iterable):
+        raise WorkloadError(f"the workload cannot be {shown(chosen)}; {_WAYS}")
+    return Workload(chosen)
+
+
+def workload_from(text: str) -> WorkloadPlan:
+    """A workload written as text, on the command line as in Python: '3', 'random:3:512:7', 'target:COL:3' or
+    'age,sex;age,income'. A name with a sign in it stands in double quotes (quotes.py).
+
+    >>> workload_from('"age, years",sex;sex').marginals
+    (('age, years', 'sex'), ('sex',))
+    """
+    kind, *rest = split(text, ":")
+    try:
+        if kind.strip().isdigit() and not rest:
+            return all_marginals(int(kind))
+        if kind.strip() == "random":
+            k, count, seed = rest
+            return random_marginals(int(k), int(count), int(seed))
+        if kind.strip() == "target":
+            *name, k = rest
+            return target_marginals(unquoted(":".join(name)), int(k))
+    except ValueError as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"workload {shown(text)} is not understood; {_WAYS}") from None
+    return Workload([names_in(m) for m in split(text, ";") if m.strip()])
+
+
+_WAYS = "write '3' for all 3-way marginals, 'random:3:512:7', 'target:COLUMN:3' or 'age,sex;age,income'"
 
 
 def _order(k: int) -> int:

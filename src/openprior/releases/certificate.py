@@ -67,6 +67,8 @@ class Certificate(Shown):
     """Every step, in order, with the numbers that it was calibrated with."""
     remarks: tuple[str, ...] = ()
     """What the mechanism says of its outcome."""
+    values_inside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of every column with bins: from how many bins synthetic values are public ones, and from how many uniform."""
     description: Description = field(default_factory=Description)
     """What people say about it: the report opens with that."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
@@ -228,6 +230,7 @@ class Certificate(Shown):
     def to_json(self) -> str:
         """As text, always the same for the same certificate."""
         facts = {f.name: getattr(self, f.name) for f in fields(self)}
+        inside = {name: dict(bins) for name, bins in self.values_inside.items()}
         plain = {
             "options": dict(self.options),
             "versions": dict(self.versions),
@@ -235,7 +238,14 @@ class Certificate(Shown):
         }
         events = [event.to_dict() for event in self.events]
         files = {name: seal.to_dict() for name, seal in self.files.items()}
-        values = {"format": FORMAT, **facts, **plain, "events": events, "files": files}
+        values = {
+            "format": FORMAT,
+            **facts,
+            **plain,
+            "events": events,
+            "values_inside": inside,
+            "files": files,
+        }
         text = {**values, "statement": self.statement}
         return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -294,6 +304,7 @@ def _read(values: object) -> Certificate:
         versions=_versions(record.record("versions")),
         events=tuple(event_from_dict(event) for event in record.items("events")),
         remarks=record.texts("remarks", repeated=True),
+        values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
         files=seals_from(record.record("files")),
     )
@@ -322,8 +333,17 @@ def _versions(record: Record) -> dict[str, str]:
     return versions
 
 
-def certify(session: Session) -> Certificate:
-    """The certificate of all that a session has asked, rechecked."""
+def _inside(record: Record) -> dict[str, dict[str, int]]:
+    columns = {}
+    for name in record.names:
+        bins = record.record(name)
+        columns[name] = {source: bins.whole(source) for source in ("public", "uniform")}
+        bins.end()
+    return columns
+
+
+def certify(session: Session, *, values_inside: Mapping[str, Mapping[str, int]] | None = None) -> Certificate:
+    """The certificate of all that a session has asked, rechecked; of synthetic rows, also whence their values are."""
     account, budget, unit = session.account, session.budget, session.unit
     spent = account.rho_spent
     epsilon_spent = float(account.spent) if account.pure else epsilon_from_rho(spent, budget.delta)
@@ -345,6 +365,7 @@ def certify(session: Session) -> Certificate:
         versions={name: sys.version.split()[0] if name == "python" else version(name) for name in _VERSIONS},
         events=tuple(account.events),
         remarks=tuple(account.remarks),
+        values_inside=values_inside or {},
     )
     certificate.recheck()
     return certificate

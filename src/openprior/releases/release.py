@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,23 +20,32 @@ import numpy as np
 from openprior.counting.cells import Cells
 from openprior.display import Sheet, Shown, how_many, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import choice, flag, path_of, shown
-from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.given import choice, flag, path_of, text_of, whole_number
+from openprior.methods.base import Mechanism, PublicTable, pure_choices
+from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
-from openprior.privacy.session import Purpose, Session, open_session
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
+from openprior.privacy.session import Purpose, Session, open_session, request_of
+from openprior.privacy.unit import Unit
+from openprior.progress import phase, telling
+from openprior.progress_shown import ShowProgress, watched
+from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
+from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.description import Description, described_as
 from openprior.releases.folder import read, write
+from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
+from openprior.releases.more_rows import draw_rows
+from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
-from openprior.schema.base import Schema, need_schema
+from openprior.schema.base import Schema, need_schema, reading_of
+from openprior.schema.reading_rules import Reading
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
@@ -48,8 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "open_release", "release"]
 
-FORMATS = ("parquet", "csv")
-"""Of the synthetic rows."""
 _WIDE = 12
 """Columns of the synthetic rows that a notebook shows."""
 
@@ -92,16 +99,49 @@ class Release(Shown):
     def codes(self) -> Table:
         """The synthetic rows as codes of the schema."""
         if self._codes is None:
-            self._codes = encode_table(self.synthetic, self.schema)
+            self._codes = encode_table(self.synthetic, self.schema.plain)
         return self._codes
 
-    def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
+    def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
+        """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
+
+        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
+        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
+        it), and those to the queries that were measured.
+        """
+        if columns is None:
+            return all_answers(self.model, self.schema, self.measurements, self.workload)
         return labelled(self.model, self.schema, self.measurements, columns)
 
+    def rows(
+        self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> "pa.Table":
+        """More rows, fewer, or rows with given values, with labels and types; the released rows if nothing is asked.
+
+        n       how many; with `where`, as many as the release expects there if not given
+        where   labels by column or level, such as {"sex": "F", "age": ["[18, 30)", 45]}: one or several; a number or
+                a date stands for the bin it lies in, None for missing
+        seed    for the same rows again; fresh ones if not given
+
+        Post-processing of the release: it costs nothing and knows no more than the released model. Rows are drawn from
+        the model, restricted to what is asked; a model that cannot be restricted has its released rows filtered. The
+        table's metadata say which (`openprior`). Inside a bin, values are those of released rows.
+        """
+        return draw_rows(
+            self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
+        )
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
+        return pandas_frame(self.synthetic, self.schema)
+
+    def to_polars(self) -> Any:
+        """The synthetic rows as a Polars DataFrame."""
+        return polars_frame(self.synthetic)
+
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all."""
-        choice("format", format, *FORMATS)
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+        check_format(choice("format", format, *FORMATS), self.schema)
         folder = fresh(path)
         with appearing(folder) as draft:
             write(self, draft, format)
@@ -134,15 +174,16 @@ class Release(Shown):
         return super()._repr_html_() + rows.html()
 
 
+@watched
 def release(
     private: Any,
     public: Any = None,
     *,
-    schema: Schema | None = None,
-    workload: WorkloadPlan | Workload | None = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     epsilon: float,
     delta: float,
-    mechanism: Mechanism | None = None,
+    mechanism: MechanismLike | None = None,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
     seed: int | None = None,
@@ -155,11 +196,13 @@ def release(
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
-    progress: Progress | None = None,
+    reading: Reading | None = None,
+    progress: ShowProgress = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
-    private, public   anything that streams Arrow, a path (CSV, Parquet, a folder of them), or a DuckDB relation
+    private, public   anything that streams Arrow, a DuckDB relation, a path (CSV, Parquet, a folder of them, Excel,
+                      SPSS, SAS, Stata), or the address of a table in a database
     schema            what the columns are; drafted from the public table if not given
     workload          what should be right; all 3-way marginals if not given
     mechanism         how; `Tilt()` if not given; see `mechanisms()`
@@ -171,17 +214,17 @@ def release(
     title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    reading           how text is written in the files, where no schema is given; a schema has it in it
+    progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
+                      not given: bars in a terminal or a notebook
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
     description = described_as(title, about, contact)
-    chosen: Mechanism = Tilt() if mechanism is None else mechanism
-    if not isinstance(chosen, Mechanism):
-        raise OptionError(f"mechanism {shown(chosen)} is not one; give an instance such as openprior.Tilt()")
-    if progress is not None and not callable(progress):
-        raise OptionError(f"progress {shown(progress)} cannot be called; give a function (done, of, what)")
+    chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
+    workload = None if workload is None else need_workload(workload)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -192,23 +235,30 @@ def release(
     if resume and out is not None and ledger is not None:
         folder = path_of("the output folder", out, error=ReleaseError)
         if _is_written(folder):
-            return _finished(folder, ledger, description)
+            asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+            asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
+            if dataset is not None:
+                asked["dataset"] = text_of("dataset", dataset)
+            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            _same_description(finished, description)
+            return finished
     target = None if out is None else fresh(out)
     started = time.perf_counter()
 
     schema = None if schema is None else need_schema(schema)
-    private, others = open_apart(private, [] if public is None else [public])
+    reading = reading_of(schema, reading)
+    private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
-    schema = _schema(schema, public_source)
-    public_table = None if public_source is None else encode_table(public_source, schema)
+    schema = _schema(schema, public_source, reading)
+    check_format(format if target is not None else "parquet", schema)
+    public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-    more = {"workload": _digest(work), "public": None if public_table is None else _content(public_table)}
-    purpose = Purpose(chosen.name, chosen.options, more)
+    fitted = chosen.fitted(schema)
     with open_session(
         private,
         schema,
-        purpose,
+        _purpose(chosen, work, public_table),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -225,7 +275,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
@@ -233,7 +283,8 @@ def release(
             synthetic=synthetic,
             model=model,
             certificate=replace(
-                certify(session), description=replace(description, public=_public_name(public_source))
+                certify(session, values_inside=inside),
+                description=replace(description, public=_public_name(public_source)),
             ),
             schema=schema,
             workload=work,
@@ -243,7 +294,7 @@ def release(
             seconds=time.perf_counter() - started,
         )
         if target is not None:
-            with appearing(target) as draft:
+            with phase("writing the release"), appearing(target) as draft:
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
@@ -258,12 +309,18 @@ def open_release(path: str | Path) -> Release:
 # Before the budget is touched.
 
 
-def _schema(schema: Schema | None, public: Any) -> Schema:
+def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
     if schema is not None:
         return schema
     if public is None:
         raise OptionError("there is no schema, and no public table to draft one from; give one of them")
-    return Schema.draft(public)
+    with phase("drafting the schema"):
+        return Schema.draft(public, reading=reading)
+
+
+def _public_table(public: Any, schema: Schema) -> Table:
+    with phase("reading the public table"):
+        return encode_table(public, schema)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -317,19 +374,44 @@ def _is_written(out: Path) -> bool:
     return out.is_dir() and journal_of(out.absolute()).exists()
 
 
-def _finished(out: Path, ledger: str | Path | Ledger, description: Description) -> Release:
-    """The release of a run that was stopped between writing its folder and closing; reads no private row."""
+def _finished(
+    out: Path,
+    ledger: str | Path | Ledger,
+    asked: dict[str, Any],
+    mechanism: Mechanism,
+    schema: Any,
+    workload: Any,
+    public: Any,
+    relation: str,
+) -> Release:
+    """The release of a run that was stopped between writing its folder and closing, if it is what is asked for now;
+    reads no private row."""
     opened = open_release(out)
-    kept = opened.certificate.description
-    if description not in (Description(), replace(kept, public="")):
+    schema = opened.schema if schema is None else need_schema(schema)
+    purpose = _purpose(
+        mechanism,
+        _workload(workload, schema),
+        None if public is None else encode_table(public, schema),
+    )
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    unit = Unit.of(schema, relation)
+    finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
+    return opened
+
+
+def _same_description(finished: Release, description: Description) -> None:
+    """Say so where a finished release has other words than those that are asked for now."""
+    if description not in (Description(), replace(finished.certificate.description, public="")):
         warnings.warn(
             "the release was written before its run was stopped: its title, about and contact stay as they were",
             OpenPriorWarning,
             stacklevel=3,
         )
-    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    finish_run(book, out.absolute(), opened.certificate.run)
-    return opened
+
+
+def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
+    more = {"workload": _digest(work), "public": None if public is None else _content(public)}
+    return Purpose(mechanism.name, mechanism.options, more)
 
 
 # Through the curator, and after it.
@@ -341,11 +423,13 @@ def _make(
     public: Table | None,
     public_source: Any,
     work: Workload,
-    progress: Progress | None,
-) -> tuple[Model, Table, "pa.Table"]:
-    """The model, and its rows as codes and as values."""
+) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
+    """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(session.curator, public, work, fit, progress or quiet)
-    codes = model.sample(max(1, round(model.total)), draw)
-    return model, codes, Decoder.fit(session.schema, public_source, rng=draw).decode(codes, draw)
+    with telling() as progress:
+        model = mechanism.run(session.curator, public, work, fit, progress)
+    with phase("drawing rows"):
+        codes = model.sample(max(1, round(model.total)), draw)
+        decoder = Decoder.fit(session.schema, public_source, rng=draw)
+        return model, codes, decoder.decode(codes, draw), decoder.values_inside

@@ -93,7 +93,7 @@ def counted(
     """Exact counts and the number of rows, in one pass over the table wherever it is."""
     if isinstance(data, Table):
         return count_table(data, marginals), data.n
-    encoder = Encoder(schema, open_source(data), private=private)
+    encoder = Encoder(schema, open_source(data, schema), private=private)
     cells = Cells(schema.domain, marginals)
     counts, rows = engine_of(encoder.source).count(encoder, cells)
     if not rows:

@@ -7,7 +7,7 @@ from typing import Protocol
 from openprior.questions.workload import Marginal
 from openprior.report.words import percent
 
-__all__ = ["Errors", "Estimated", "Evaluated", "errors_of"]
+__all__ = ["Errors", "Estimated", "Evaluated", "LossRow", "errors_of"]
 
 _WORST = 15
 
@@ -31,6 +31,27 @@ class Evaluated(Protocol):
     def per_column(self) -> Mapping[str, float]: ...
     @property
     def worst(self) -> Sequence[tuple[Marginal, float]]: ...
+    @property
+    def losses(self) -> "Sequence[Lost]": ...
+    @property
+    def warning(self) -> str | None: ...
+
+
+class Lost(Protocol):
+    """What the schema lost of a column. NOT PRIVATE."""
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def before(self) -> float: ...
+    @property
+    def after(self) -> float: ...
+    @property
+    def shares(self) -> Mapping[str, float]: ...
+    @property
+    def effects(self) -> Mapping[str, str]: ...
+    @property
+    def outside(self) -> float: ...
 
 
 class Estimated(Protocol):
@@ -66,6 +87,20 @@ class Errors:
     worst: tuple[tuple[Marginal, float], ...]
     per_column: tuple[tuple[str, float], ...]
     """The mean error of the marginals that have the column, largest first."""
+    losses: tuple["LossRow", ...]
+    """What the schema lost of every column, largest first."""
+
+
+@dataclass(frozen=True)
+class LossRow:
+    """One column: what became of its private values."""
+
+    column: str
+    before: float
+    after: float
+    outside: float
+    became: tuple[str, ...]
+    """Shares that are not 0, in words: clipped, other, missing."""
 
 
 def errors_of(evaluation: Evaluated) -> Errors:
@@ -99,4 +134,16 @@ def errors_of(evaluation: Evaluated) -> Errors:
         cards=cards,
         worst=tuple(evaluation.worst[:_WORST]),
         per_column=tuple(sorted(evaluation.per_column.items(), key=lambda item: -item[1])),
+        losses=tuple(_loss_row(loss) for loss in evaluation.losses),
     )
+
+
+def _loss_row(loss: Lost) -> LossRow:
+    became = [
+        f"{percent(share)} {fate} → {loss.effects[fate]}"
+        for fate, share in loss.shares.items()
+        if fate in loss.effects and share > 0
+    ]
+    if loss.shares["missing"] > 0:
+        became.append(f"{percent(loss.shares['missing'])} missing")
+    return LossRow(loss.column, loss.before, loss.after, loss.outside, tuple(became))

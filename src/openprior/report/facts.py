@@ -150,6 +150,8 @@ def _warnings(
 ) -> tuple[str, ...]:
     warnings = []
     if evaluation is not None:
+        if evaluation.warning is not None:
+            warnings.append(evaluation.warning)
         warnings.append(evaluation.notice)
     elif truth is not None or quality is not None:
         warnings.append("NOT PRIVATE: shows figures of the private table; do not publish")

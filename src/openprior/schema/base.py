@@ -14,29 +14,52 @@ import hashlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OpenPriorWarning, SchemaError
-from openprior.given import path_of, several, shown
+from openprior.given import flag, path_of, several, shown, whole_number
 from openprior.schema.bins import Integer
 from openprior.schema.columns import Column, Labelled
 from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.whole import write_file
 
-__all__ = ["Schema", "need_schema"]
+if TYPE_CHECKING:
+    from openprior.guidance.schema_check import SchemaCheck
+
+__all__ = ["Schema", "need_schema", "reading_of"]
 
 
 def need_schema(value: object) -> "Schema":
-    """The value, which a caller gave as a schema, if it is one."""
+    """The schema that a caller gave: one as it is, or the path of its file."""
+    if isinstance(value, str) and "\n" in value:
+        raise SchemaError(
+            "the schema is a text of several lines; give the path of its file, or openprior.Schema.from_toml(text)"
+        )
+    if isinstance(value, str | os.PathLike):
+        return Schema.load(value)
     if not isinstance(value, Schema):
         raise SchemaError(
-            f"the schema is {shown(value)}; give one, such as openprior.Schema.load('schema.toml')"
+            f"the schema is {shown(value)}; give one, or the path of its file, such as 'schema.toml'"
         )
     return value
+
+
+def reading_of(schema: "Schema | None", reading: Reading | None) -> Reading:
+    """How files are read: as the schema says, or, where one is to be drafted, as the caller does."""
+    reading = None if reading is None else Reading.of(reading)
+    if schema is None:
+        return reading or PLAIN
+    if reading is not None and reading != schema.reading:
+        raise SchemaError(
+            "a schema and a reading are given, and the schema has another one; write it under [reading] there"
+        )
+    return schema.reading
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,10 +72,14 @@ class Schema(Shown):
     max_rows_per_person: int = 1
     """Δ: the encoder keeps at most this many rows of a person, and every sensitivity scales with it."""
     hierarchies: tuple[Hierarchy, ...] = ()
+    reading: Reading = PLAIN
+    """How text is written in the files, public and private alike."""
     notes: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Remarks of the draft, by column; written as comments."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.columns, str | os.PathLike):
+            raise SchemaError("a schema is not made of a path; write openprior.Schema.load(path)")
         for name, kind in (("columns", Column), ("hierarchies", Hierarchy)):
             parts = several(f"a schema's {name}", getattr(self, name), error=SchemaError)
             for part in parts:
@@ -82,6 +109,19 @@ class Schema(Shown):
                 f"person_id '{self.person_id}' is also a column; drop the column, an id is never released"
             )
         self._check_hierarchies(names)
+        self._check_reading()
+
+    def _check_reading(self) -> None:
+        if not isinstance(self.reading, Reading):
+            raise SchemaError(f"a schema's reading is {shown(self.reading)}; give an openprior.Reading")
+        for column in self.columns:
+            labels = column.values if isinstance(column, Labelled) else ()
+            for label in labels:
+                if isinstance(label, str) and label in self.reading.null_values:
+                    raise column.refuse(
+                        f"the value {label!r}, which means missing in every column",
+                        "remove it from values or from the null_values of [reading]",
+                    )
 
     def _check_hierarchies(self, names: set[str]) -> None:
         below: set[str] = set()
@@ -103,6 +143,11 @@ class Schema(Shown):
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of a table that are read: each once."""
+        return tuple(dict.fromkeys(column.reads for column in self.columns))
 
     @cached_property
     def domain(self) -> Domain:
@@ -134,6 +179,11 @@ class Schema(Shown):
         """SHA-256 of the canonical TOML (without comments), in hex."""
         return hashlib.sha256(write_document(self, notes={}).encode()).hexdigest()
 
+    @cached_property
+    def plain(self) -> "Schema":
+        """The same columns for rows that were decoded: those are spelled as usual, however the files were."""
+        return self if self.reading == PLAIN else replace(self, reading=PLAIN)
+
     def sheet(self) -> Sheet:
         """The columns, one line each."""
         from openprior.schema.summary import summary_of
@@ -156,15 +206,15 @@ class Schema(Shown):
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
-            if column.name == name:
+            if isinstance(name, str) and column.name == name:
                 return column
-        raise SchemaError(f"column '{name}' is not in the schema; it has {', '.join(self.names)}")
+        raise SchemaError(f"column {shown(name)} is not in the schema; it has {', '.join(self.names)}")
 
     def parents(self, name: str) -> Parents:
         """The level above a column (or level): its name, its labels, the parent code of each child code."""
-        level = next((h for h in self.hierarchies if h.column == name), None)
+        level = next((h for h in self.hierarchies if isinstance(name, str) and h.column == name), None)
         if level is None:
-            raise SchemaError(f"'{name}' has no hierarchy; declare one under [hierarchies]")
+            raise SchemaError(f"{shown(name)} has no hierarchy; declare one under [hierarchies]")
         child = next((h for h in self.hierarchies if h.name == name), None)
         base = self[self._base(name)]
         extras = ["other"] * base.other + ["missing"] * base.missing
@@ -196,8 +246,9 @@ class Schema(Shown):
         `list_columns` also tells which columns the table has: for public tables only, because the first line
         of a private file without a header is somebody's row.
         """
-        present = list(names)
-        needed = (*self.names, self.person_id) if person_id and self.person_id is not None else self.names
+        present = [name for name in several("names", names, error=SchemaError) if isinstance(name, str)]
+        person_id = flag("person_id", person_id)
+        needed = (*self.reads, self.person_id) if person_id and self.person_id is not None else self.reads
         for name in needed:
             times = present.count(name)
             if times > 1:
@@ -220,37 +271,67 @@ class Schema(Shown):
         max_rows_per_person: int = 1,
         exclude: Sequence[str] = (),
         include: Sequence[str] = (),
+        other: bool = True,
+        reading: Reading | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        delimiter: str | None = None,
+        date_format: str | None = None,
+        null_values: Sequence[str] | None = None,
     ) -> "Schema":
         """A proposal from PUBLIC data only, at most `bins` quantile bins and `max_values` labels per column.
 
-        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it; each
-        such column is warned of.
+        Columns of `exclude` are left out, and so is what looks like an identifier, unless `include` names it. Values
+        that are not listed become `other`, or are refused with `other=False`. `notes` says what a person should look
+        at, and of what would be lost there is a warning. How text is written (`encoding`, `decimal` and so on; see
+        `Reading`, which may be given as a whole) is kept in the schema, so that the private files are read alike.
         """
         from openprior.schema.draft import draft_columns
 
-        columns, notes = draft_columns(
+        reading = Reading.of(
+            reading,
+            encoding=encoding,
+            decimal=decimal,
+            thousands=thousands,
+            delimiter=delimiter,
+            date_format=date_format,
+            null_values=null_values,
+        )
+        draft = draft_columns(
             public,
+            reading,
             bins=bins,
             max_values=max_values,
             person_id=person_id,
             exclude=exclude,
             include=include,
+            other=other,
         )
-        for note in notes.values():
-            warnings.warn(note, OpenPriorWarning, stacklevel=2)
-        return cls(columns, person_id, max_rows_per_person, notes=notes)
+        for name in draft.losses:
+            warnings.warn(draft.notes[name], OpenPriorWarning, stacklevel=2)
+        return cls(draft.columns, person_id, max_rows_per_person, reading=reading, notes=draft.notes)
+
+    def check(self, table: Any, **options: Any) -> "SchemaCheck":
+        """What this schema does to a table: how much of each column is clipped, becomes other or missing.
+
+        `schema.check(public)` shows examples; `schema.check(table, private=True)` shows shares only and is NOT PRIVATE;
+        `schema.check(table, epsilon=0.1, ledger=…)` measures them with noise, and they may be kept.
+        """
+        from openprior.guidance.schema_check import check_schema
+
+        return check_schema(self, table, **options)
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int]) -> "Schema":
         """The schema of a table that is integer-coded already: codes 0..size-1, nothing missing."""
         if not isinstance(sizes, Mapping):
             raise SchemaError(f"the sizes are {shown(sizes)}; give a mapping of column names to sizes")
-        for name, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise SchemaError(
-                    f"column {shown(name)} has size {shown(size)}; use a whole number of at least 1"
-                )
-        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in sizes.items()))
+        plain = {
+            name: whole_number(f"the size of column {shown(name)}", size, 1, error=SchemaError)
+            for name, size in sizes.items()
+        }
+        return cls(tuple(Integer(name=name, low=0, high=size - 1) for name, size in plain.items()))
 
     def to_toml(self) -> str:
         """The schema as TOML, one table per column, the draft's remarks as comments."""

@@ -1,15 +1,12 @@
 """The kinds of column that are cut into bins: integer, real, datetime.
 
-Bins are [e₀, e₁), [e₁, e₂), …, the last one closed; `low` and `high` bound what may occur and the bins must
-cover them. For arithmetic every edge becomes a plain number, its *ticks*: itself, or microseconds for
-dates, timestamps (since 1970, UTC) and times of day (since midnight).
-
 >>> age = Integer(name="age", low=0, high=99, bins=(0, 18, 65, 99), missing=True)
 >>> age.size, age.labels
 (4, ('[0, 18)', '[18, 65)', '[65, 99]', 'missing'))
+>>> Integer(name="age", bins=(0, 18, 65, 99), out_of_domain="open").labels
+('below 18', '[18, 65)', '65 or more')
 """
 
-import itertools
 import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -19,88 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from openprior.schema.columns import INT64, Column, is_string
+from openprior.schema.binned import Binned, edge_text
+from openprior.schema.columns import INT64, is_string
+from openprior.schema.precision import MOMENTS, Precision
 
 __all__ = ["DAY", "Binned", "Datetime", "Integer", "Real"]
 
-DAY = 86_400_000_000  # microseconds
-
-
-@dataclass(frozen=True, kw_only=True)
-class Binned(Column):
-    """A column cut into bins [e₀, e₁), [e₁, e₂), …; the last is closed. Bounds default to the outer edges."""
-
-    low: Any = None
-    high: Any = None
-    bins: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        bins = tuple(self._edge(e) for e in self.bins)
-        if bins:
-            bins = tuple(self._alike(e, bins[0]) for e in bins)
-        low, high = (
-            end if edge is None else self._edge(edge)
-            for edge, end in ((self.low, bins[0] if bins else None), (self.high, bins[-1] if bins else None))
-        )
-        if low is None or high is None:
-            raise self.refuse("no bins", "give bins, or low and high")
-        low, high = (self._alike(e, bins[0] if bins else low) for e in (low, high))
-        for field, value in (("bins", bins), ("low", low), ("high", high)):
-            object.__setattr__(self, field, value)
-        if low > high:
-            raise self.refuse(f"low = {_text(low)} above high = {_text(high)}", "swap them")
-        self._check_bins(low, high)
-
-    def _check_bins(self, low: Any, high: Any) -> None:
-        bins = self.bins
-        if len(bins) < 2:
-            raise self.refuse(f"{len(bins)} bin edges", "give at least two")
-        for left, right in itertools.pairwise(bins):
-            if left >= right:
-                raise self.refuse(
-                    f"bins that do not increase at {_text(right)}", "sort them and drop repeats"
-                )
-        if bins[0] > low or bins[-1] < high:
-            span = f"[{_text(bins[0])}, {_text(bins[-1])}]"
-            bounds = f"[{_text(low)}, {_text(high)}]"
-            raise self.refuse(f"bins over {span} that do not cover its bounds {bounds}", "widen the bins")
-        if low >= bins[1] or high < bins[-2]:
-            raise self.refuse("a bin outside its bounds", "drop the bin or widen low and high")
-
-    def _edge(self, edge: Any) -> Any:
-        raise NotImplementedError
-
-    def _alike(self, edge: Any, first: Any) -> Any:
-        return edge
-
-    def _ticks(self, edge: Any) -> int | float:
-        return edge  # type: ignore[no-any-return]
-
-    @property
-    def step(self) -> int:
-        """The grid that decoded values lie on, in ticks; 0 for the reals."""
-        return 1
-
-    @property
-    def bounds(self) -> tuple[int | float, int | float]:
-        """Low and high as plain numbers (moments in microseconds)."""
-        return self._ticks(self.low), self._ticks(self.high)
-
-    @property
-    def edges(self) -> npt.NDArray[Any]:
-        """The bin edges as plain numbers."""
-        return np.array([self._ticks(e) for e in self.bins])
-
-    @property
-    def count(self) -> int:
-        return len(self.bins) - 1
-
-    @property
-    def value_labels(self) -> tuple[str, ...]:
-        ends = [")"] * (len(self.bins) - 2) + ["]"]
-        pairs = zip(self.bins, self.bins[1:], ends, strict=False)
-        return tuple(f"[{_text(a)}, {_text(b)}{end}" for a, b, end in pairs)
+DAY = MOMENTS["day"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +57,31 @@ class Integer(Binned):
     def count(self) -> int:
         return super().count if self.bins else int(self.high - self.low + 1)
 
+    def _step(self, step: Any) -> int:
+        whole = isinstance(step, int) or (isinstance(step, float) and step.is_integer())
+        if isinstance(step, bool) or not whole or not 1 <= step < INT64.stop:
+            raise self.refuse(f"step = {step!r}", "use a whole number of at least 1")
+        return int(step)
+
     @property
-    def value_labels(self) -> tuple[str, ...]:
+    def grid(self) -> int:
+        return self.step or 1
+
+    def _bin_labels(self) -> list[str]:
         if not self.bins:
-            return tuple(map(str, range(self.low, self.high + 1)))
+            return list(map(str, range(self.low, self.high + 1)))
         widths = np.diff(self.edges)
         widths[-1] += 1
-        labels = zip(self.bins, widths.tolist(), super().value_labels, strict=False)
-        return tuple(str(edge) if width == 1 else label for edge, width, label in labels)
+        labels = zip(self.bins, widths.tolist(), super()._bin_labels(), strict=False)
+        return [str(edge) if width == 1 else label for edge, width, label in labels]
+
+    def _first_label(self) -> str:
+        first = self.bins[0] if self.bins else self.low
+        is_one = not self.bins or self.bins[1] == first + 1
+        return f"{first} or less" if is_one else super()._first_label()
+
+    def _last_label(self) -> str:
+        return super()._last_label() if self.bins else f"{self.high} or more"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +101,29 @@ class Real(Binned):
             raise self.refuse(f"the edge {edge!r}", "use finite numbers")
         return float(edge) + 0.0  # -0.0 becomes 0.0, so that equal schemas have equal text
 
+    def _step(self, step: Any) -> float:
+        if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < math.inf:
+            raise self.refuse(f"step = {step!r}", "use a number above 0, such as 0.01")
+        if not Precision.of(step).holds(max(abs(self.low), abs(self.high), step)):
+            raise self.refuse(f"step = {step!r}, finer than its numbers can be", "use a larger one")
+        return float(step)
+
     @property
-    def step(self) -> int:
+    def grain(self) -> int:
         return 0
+
+    @property
+    def precision(self) -> Precision | None:
+        """The multiples that decoded values are, if there is a step."""
+        return None if self.step is None else Precision.of(self.step)
+
+    @property
+    def multiples(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        left, right, closed = self.spans
+        precision = Precision.of(self.step)
+        return precision.first_from(left), np.where(
+            closed, precision.last_to(right), precision.last_below(right)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +150,7 @@ class Datetime(Binned):
         elif isinstance(edge, time) and edge.tzinfo is None and (pa.types.is_time(arrow) or is_string(arrow)):
             return edge
         raise self.refuse(
-            f"the edge {_text(edge)} with dtype {self.dtype}", "use a matching date, time or timestamp"
+            f"the edge {edge_text(edge)} with dtype {self.dtype}", "use a matching date, time or timestamp"
         )
 
     def _alike(self, edge: Any, first: Any) -> Any:
@@ -213,13 +172,29 @@ class Datetime(Binned):
         """Whether the values are times of day."""
         return isinstance(self.low, time)
 
+    def _step(self, step: Any) -> str:
+        fits = ["day"] if self.grain == DAY else [s for s in MOMENTS if s != "day" or not self.is_time]
+        if not isinstance(step, str) or step not in fits:
+            raise self.refuse(f"step = {step!r}", f"use {' or '.join(map(repr, fits))}")
+        return step
+
     @property
-    def step(self) -> int:
+    def grain(self) -> int:
         if type(self.low) is date:
             return DAY
         unit = getattr(self.arrow, "unit", "us")
         return {"s": 1_000_000, "ms": 1_000}.get(unit, 1)
 
+    @property
+    def grid(self) -> int:
+        return self.grain if self.step is None else MOMENTS[self.step]
 
-def _text(edge: Any) -> str:
-    return str(edge.isoformat()) if isinstance(edge, date | time) else str(edge)
+    @property
+    def noun(self) -> str:
+        return "time" if self.is_time else "date"
+
+    def _first_label(self) -> str:
+        return f"before {edge_text(self.bins[1])}"
+
+    def _last_label(self) -> str:
+        return f"{edge_text(self.bins[-2])} or later"

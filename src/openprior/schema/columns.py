@@ -29,6 +29,7 @@ __all__ = [
     "Labelled",
     "Ordered",
     "arrow_type",
+    "canonical_number",
     "free_label",
     "is_string",
 ]
@@ -59,6 +60,19 @@ def free_label(word: str, taken: tuple[str, ...]) -> str:
     return word
 
 
+def canonical_number(label: str) -> int | float | None:
+    """The number that is written exactly so: "7" and "7.0" are 7, but "07" is only text."""
+    try:
+        number = float(label)
+        if label == str(int(number)):
+            return int(number)
+    except (ValueError, OverflowError):
+        return None
+    if label != repr(number) or not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """What every kind has: a name, an Arrow type to decode to, and what happens to odd values."""
@@ -70,10 +84,10 @@ class Column:
     missing: bool = False
     """Missing is a value of its own, with its own code."""
     missing_values: tuple[str, ...] = MISSING_TOKENS
-    """Text that means missing."""
+    """Text that means missing; "999" is also the number."""
     other: bool = False
     """There is a code for values outside the domain."""
-    out_of_domain: Literal["other", "clip", "error"] = "error"
+    out_of_domain: Literal["other", "clip", "open", "error"] = "error"
     """What a value outside the domain becomes."""
 
     def __post_init__(self) -> None:
@@ -82,8 +96,10 @@ class Column:
         for flag in ("missing", "other"):
             if not isinstance(getattr(self, flag), bool):
                 raise self.refuse(f"{flag} = {getattr(self, flag)!r}", "use true or false")
-        if self.out_of_domain not in ("other", "clip", "error"):
-            raise self.refuse(f'out_of_domain = "{self.out_of_domain}"', 'use "other", "clip" or "error"')
+        if self.out_of_domain not in ("other", "clip", "open", "error"):
+            raise self.refuse(
+                f'out_of_domain = "{self.out_of_domain}"', 'use "other", "clip", "open" or "error"'
+            )
         if self.out_of_domain == "other" and not self.other:
             raise self.refuse('out_of_domain = "other" but other = false', "set other = true")
         object.__setattr__(self, "missing_values", tuple(self.missing_values))
@@ -101,9 +117,25 @@ class Column:
         return SchemaError(f"column '{self.name}' has {what}; {remedy}")
 
     @property
+    def reads(self) -> str:
+        """The name of the table's column that it is read from."""
+        return self.name
+
+    @property
     def arrow(self) -> pa.DataType:
         """The Arrow type that decoding gives back."""
         return arrow_type(self.dtype)
+
+    @property
+    def missing_numbers(self) -> tuple[int | float, ...]:
+        """The numbers among the texts that mean missing."""
+        found = (canonical_number(token) for token in self.missing_values)
+        return tuple(number for number in found if number is not None)
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether what is outside counts as the nearest inside; with "open" the labels at the ends say so."""
+        return self.out_of_domain in ("clip", "open")
 
     @property
     def value_labels(self) -> tuple[str, ...]:
@@ -150,6 +182,8 @@ class Labelled(Column):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "values", tuple(self.values))
+        if self.out_of_domain == "open":
+            raise self.refuse('out_of_domain = "open" without numbers or dates', 'use "other" or "error"')
         if not self.values and not self.size:
             raise self.refuse("no values", "list at least one, or set missing = true or other = true")
         types = {float if type(v) is int else type(v) for v in self.values}
@@ -177,14 +211,18 @@ class Labelled(Column):
                     f"the value {value!r} with blanks around it", "remove them; data is stripped too"
                 )
             if value in self.missing_values:
-                raise self.refuse(
-                    f"the value {value!r}, which also means missing",
-                    "remove it from values or from missing_values",
-                )
+                raise self._also_missing(value)
+        elif value in self.missing_numbers and not isinstance(value, bool):
+            raise self._also_missing(value)
         elif isinstance(value, int) and value not in INT64:
             raise self.refuse(f"the value {value}, beyond 64 bits", "write it as text")
         elif isinstance(value, float) and not math.isfinite(value):
             raise self.refuse(f"the value {value}", "list finite numbers; NaN counts as missing")
+
+    def _also_missing(self, value: Label) -> SchemaError:
+        return self.refuse(
+            f"the value {value!r}, which also means missing", "remove it from values or from missing_values"
+        )
 
     def _fits(self, label: type, arrow: pa.DataType) -> bool:
         if is_string(arrow):

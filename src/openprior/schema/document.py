@@ -1,4 +1,5 @@
-"""A schema as a TOML document, both ways: one table per column, one per level of a hierarchy.
+"""A schema as a TOML document, both ways: one table per column, one per level of a hierarchy, one on how
+files are read.
 
 `write_document` writes a schema; the text without remarks is also what a schema's hash is taken of, so equal schemas
 must give equal text. `read_document` is strict: an unknown key or kind is refused, with its place and the remedy.
@@ -14,7 +15,9 @@ from openprior.given import shown
 from openprior.schema import toml
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Column, Ordered
+from openprior.schema.fates import declared
 from openprior.schema.levels import Hierarchy
+from openprior.schema.reading_rules import PLAIN, Reading
 
 if TYPE_CHECKING:
     from openprior.schema.base import Schema
@@ -27,13 +30,15 @@ KINDS: dict[str, type[Column]] = {k.kind: k for k in (Categorical, Ordered, Bool
 
 def write_document(schema: "Schema", notes: Mapping[str, str]) -> str:
     """The schema as TOML, with notes as comments: on columns that are left out at the top, on others above them."""
-    parts = [toml.comment(note) for name, note in notes.items() if name not in schema.names]
+    parts = [toml.comment(note) for name, note in notes.items() if name not in schema.reads]
     if parts:
         parts.append("\n")
     if schema.person_id is not None:
         parts.append(f"person_id = {toml.value(schema.person_id)}\n")
         parts.append(f"max_rows_per_person = {schema.max_rows_per_person}\n\n")
-    for column in schema.columns:
+    if schema.reading != PLAIN:
+        parts.append(toml.table(("reading",), schema.reading.entries()) + "\n")
+    for column in declared(schema.columns):
         if column.name in notes:
             parts.append(toml.comment(notes[column.name]))
         parts.append(toml.table(("columns", column.name), _entries(column)) + "\n")
@@ -57,12 +62,15 @@ def read_document(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         hint = ", or a column declared twice" if "twice" in str(error) or "overwrite" in str(error) else ""
         raise SchemaError(f"the schema is not TOML{hint}: {error}; correct it there") from None
-    _check_keys("the schema", document, {"person_id", "max_rows_per_person", "columns", "hierarchies"})
+    _check_keys(
+        "the schema", document, {"person_id", "max_rows_per_person", "reading", "columns", "hierarchies"}
+    )
     return {
         "columns": tuple(_column(name, dict(entry)) for name, entry in _tables(document, "columns")),
         "hierarchies": tuple(_hierarchy(name, entry) for name, entry in _tables(document, "hierarchies")),
         "person_id": document.get("person_id"),
         "max_rows_per_person": document.get("max_rows_per_person", 1),
+        "reading": Reading.from_entries(document.get("reading", {})),
     }
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from openprior.errors import WorkloadError
+from openprior.given import shown
 
 __all__ = ["Domain"]
 
@@ -42,9 +43,9 @@ class Domain:
     def __getitem__(self, attribute: str) -> int:
         try:
             return self._sizes[attribute]
-        except KeyError:
-            known = ", ".join(self._sizes)
-            raise WorkloadError(f"attribute '{attribute}' is not in the domain; it has {known}") from None
+        except (KeyError, TypeError):
+            known = ", ".join(f'"{name}"' if set(name) & set(",;:|") else name for name in self._sizes)
+            raise WorkloadError(f"there is no column {shown(attribute)}; there are {known}") from None
 
     def __contains__(self, attribute: object) -> bool:
         return attribute in self._sizes

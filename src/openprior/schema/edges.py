@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["FIRST_MOMENT", "LAST_MOMENT", "few", "moment_of", "quantile_edges"]
+__all__ = ["FIRST_MOMENT", "LAST_MOMENT", "few", "heavy", "moment_of", "quantile_edges"]
 
 _EPOCH = datetime(1970, 1, 1)
 # What Python's dates can hold, in microseconds: the years 1 to 9999.
@@ -26,23 +26,35 @@ FIRST_MOMENT, LAST_MOMENT = (
 
 def few(values: npt.NDArray[Any], counts: npt.NDArray[Any], limit: int) -> bool:
     """Whether the distinct values are so few, and so often repeated, that each deserves its own code."""
-    return len(values) <= limit and (len(values) <= 2 or 4 * len(values) <= counts.sum())
+    return len(values) == 1 or (len(values) <= limit and 4 * len(values) <= counts.sum())
+
+
+def heavy(counts: npt.NDArray[Any], bins: int) -> npt.NDArray[np.intp]:
+    """Which values would fill a bin by themselves (zero incomes, say): they get their own, up to half of all."""
+    return np.flatnonzero(counts * bins >= counts.sum())[: bins // 2]
 
 
 def quantile_edges(
-    values: npt.NDArray[Any], counts: npt.NDArray[Any], bins: int, *, whole: bool, nice: bool = True
+    values: npt.NDArray[Any],
+    counts: npt.NDArray[Any],
+    bins: int,
+    *,
+    whole: bool,
+    nice: bool = True,
+    outward: bool = False,
 ) -> list[int] | list[float]:
-    """At most `bins` bins over distinct values with counts; at least two values are needed."""
+    """At most `bins` bins over distinct values with counts; at least two values are needed.
+
+    `nice` rounds the inner edges, `outward` the outer ones of whole numbers, too; those of reals always are.
+    """
     order = np.argsort(values)
     values, counts = values[order], counts[order]
     low, high = values[0].item(), values[-1].item()
-    # A value that would fill a bin by itself (zero incomes, say) gets one of its own.
-    heavy = np.flatnonzero(counts * bins >= counts.sum())
-    heavy = heavy[: bins // 2]
-    after = values[heavy] + 1 if whole else values[np.minimum(heavy + 1, len(values) - 1)]
-    own = np.concatenate([values[heavy], after])
+    alone = heavy(counts, bins)
+    after = values[alone] + 1 if whole else values[np.minimum(alone + 1, len(values) - 1)]
+    own = np.concatenate([values[alone], after])
     light = np.ones(len(values), np.bool_)
-    light[heavy] = False
+    light[alone] = False
     light_bins = max(bins - len(np.unique(own[(own > low) & (own < high)])), 1)
     share = np.cumsum(counts * light) / max((counts * light).sum(), 1)
     places = np.searchsorted(share, np.arange(1, light_bins) / light_bins, side="right")
@@ -57,8 +69,12 @@ def quantile_edges(
         for edge, a, b in zip(inner.tolist(), gaps[:-1], gaps[1:], strict=True)
     ]
     if whole:
-        ends = sorted({round(edge) for edge in rounded})
-        return [int(low), *(e for e in ends if low < e < high), int(high)]
+        inside = sorted({round(edge) for edge in rounded})
+        first, last = int(low), int(high)
+        if outward:
+            first = min(first, int(_outward(low, gaps[0], math.floor)))
+            last = max(last, int(_outward(high, gaps[-1], math.ceil)))
+        return [first, *(e for e in inside if low < e < high), last]
     start, end = _outward(low, gaps[0], math.floor), _outward(high, gaps[-1], math.ceil)
     return [start, *(e for e in sorted(set(rounded)) if start < e < end), end]
 

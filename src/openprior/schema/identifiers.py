@@ -11,7 +11,7 @@ values; and where it says that a person has several rows, a promise without it i
 import re
 from dataclasses import dataclass
 
-__all__ = ["Observed", "Remark", "is_named_like_identifier", "remark_on"]
+__all__ = ["Observed", "Remark", "exclusion", "is_named_like_identifier", "remark_on"]
 
 
 def _set(words: str) -> frozenset[str]:
@@ -64,6 +64,8 @@ class Remark:
 
     text: str
     leaves_out: bool
+    warns: bool = True
+    """Whether something is lost unless somebody looks; else it is a note only."""
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -110,19 +112,20 @@ def remark_on(column: Observed, most: int) -> Remark | None:
     if column.is_running and column.is_nearly_unique and column.distinct > _MANY:
         return Remark(
             f"'{column.name}' looks like a running number (most differ, and they have no gaps or rise row by row); "
-            f"if so, leave it out: {_exclude(column.name)}",
+            f"if so, leave it out: {exclusion(column.name)}",
             leaves_out=False,
         )
     if column.is_text and column.distinct > most:
         return Remark(
             f"'{column.name}' has {column.distinct:,} values, of which the {most:,} most frequent are kept and the "
-            f"rest become 'other'; group them before, or leave it out: {_exclude(column.name)}",
+            f"rest become 'other'; group them before, or leave it out: {exclusion(column.name)}",
             leaves_out=False,
         )
     return None
 
 
-def _exclude(name: str) -> str:
+def exclusion(name: str) -> str:
+    """How to leave a column out, in a shell and in Python."""
     return f'--exclude "{name}", in Python exclude=["{name}"]'
 
 

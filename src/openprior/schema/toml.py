@@ -8,6 +8,7 @@ person can edit the file.
 """
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 
@@ -44,8 +45,10 @@ def table(path: Iterable[str], entries: Mapping[str, object]) -> str:
 
 
 def comment(text: str) -> str:
-    """A comment line; control characters, which TOML forbids there, become blanks."""
-    return "# " + re.sub(r"[\x00-\x1f\x7f]", " ", text) + "\n"
+    """A comment, in lines that can be read; control characters, which TOML forbids there, become blanks."""
+    clean = re.sub(r"[\x00-\x1f\x7f]", " ", text)
+    lines = textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _string(text: str) -> str:

@@ -5,6 +5,7 @@ batches. Files are read by the executors with the same code as here, so that a C
 shared out by its groups of rows. `batches` brings rows to this process, a partition at a time.
 """
 
+import copy
 import io
 import os
 import pickle
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from openprior.counting.engine import Engine
 from openprior.errors import SourceError
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.spark.cluster import (
     Step,
     explain,
@@ -128,11 +130,25 @@ class SparkSource:
 class SparkFiles:
     """Files that every executor sees under the same path."""
 
-    def __init__(self, path: str, master: str | None = None) -> None:
-        self._local, self._parts = open_split(os.path.abspath(path))  # executors run elsewhere
-        self.name, self.columns, self.is_text = self._local.name, self._local.columns, self._local.is_text
+    def __init__(self, path: str, master: str | None = None, reading: Reading = PLAIN) -> None:
+        self._local, self._parts = open_split(os.path.abspath(path), reading)  # executors run elsewhere
+        self.name, self.is_text = self._local.name, self._local.is_text
         self.paths: tuple[Path, ...] = getattr(self._local, "paths", ())
         self.session = open_session(master)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the files."""
+        return self._local.columns
+
+    def expecting(self, columns: Sequence[str]) -> "SparkFiles":
+        """The same table with the columns of a schema, where they are not in the files; reads nothing."""
+        sources: list[Any] = [self._local, *self._parts]
+        other = copy.copy(self)
+        other._local, *other._parts = (
+            some.expecting(columns) if hasattr(type(some), "expecting") else some for some in sources
+        )
+        return other
 
     def engine(self) -> Engine:
         """Executors count it."""
@@ -152,19 +168,32 @@ class SparkFiles:
         return self._local.batches(columns)
 
 
-def read_path(path: str, master: str | None = None) -> Source:
-    """A CSV or Parquet file or a folder of one of the two, for Spark to read; a URL such as hdfs://… is Parquet."""
+def read_path(path: str, master: str | None = None, reading: Reading = PLAIN) -> Source:
+    """A file or a folder of files, for Spark to read as the schema's `reading` says; a URL such as hdfs://… is
+    Parquet."""
     if not _URL.match(path):
-        return SparkFiles(path, master)
+        return SparkFiles(path, master, reading)
     session = open_session(master)
     problem = ""
     try:
-        return SparkSource(session.read.parquet(path), name=PurePosixPath(path).stem)
+        return SparkSource(_parquet(session, path), name=PurePosixPath(path).stem)
     except spark_errors():
         problem = (
             f"Spark cannot read {path} as Parquet; check the URL, or read it yourself and give the DataFrame"
         )
     raise SourceError(problem)
+
+
+def _parquet(session: Any, path: str) -> Any:
+    """The frame of Parquet files. Their folders' keys are texts, as they are here: Spark would guess types, and turn
+    the key 03 into the number 3."""
+    guess = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(guess)
+    session.conf.set(guess, "false")
+    try:
+        return session.read.parquet(path)
+    finally:
+        session.conf.set(guess, before)
 
 
 # On the executors.

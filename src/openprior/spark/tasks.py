@@ -97,10 +97,10 @@ def encode(job: Job, batches: Batches) -> Batches:
 
 
 def _encoded(job: Job, person_id: str, batches: Batches) -> Iterator[tuple[pa.Array, pa.Array, Any]]:
-    encoder = job.encoder()
+    encoder, gaps = job.encoder(), job.schema.reading.null_values
     for batch in job.read(batches):
         if batch.num_rows:
-            found, codes = owners(batch.column(person_id), person_id), encoder.encode(batch)
+            found, codes = owners(batch.column(person_id), person_id, gaps), encoder.encode(batch)
             mix = mixes(found.hashes()[found.owner], codes[: len(job.schema.columns)])
             # Spark orders signed numbers: the halves change places, so that the order is that of unsigned ones.
             signed = (mix ^ np.uint64(1 << 63)).view(np.int64)

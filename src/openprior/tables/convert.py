@@ -6,6 +6,7 @@ either works element by element, or falls back to single values or smaller and s
     text      stripped of blanks; bytes are text in UTF-8, and what is not UTF-8 is the replacement character
     numbers   integers of 64 bits are exact, and so are whole decimals and digits in text that fit; any other number is
               the nearest double. NaN is missing everywhere. True is 1. Dates and times are no numbers.
+              Text is spelled as the schema's reading says (spelling.py).
     moments   microseconds, finer ones cut off; those that 64 bits cannot hold are the first or the last that they can.
               A text that looks like a date and is none (2018-02-31) is no moment.
 
@@ -23,6 +24,8 @@ import pyarrow.compute as pc
 
 from openprior.schema.bins import DAY
 from openprior.schema.columns import is_string
+from openprior.schema.reading_rules import PLAIN, Reading
+from openprior.tables.spelling import plain_moments, plain_numbers
 from openprior.tables.unwrap import buffer, members
 
 __all__ = ["UNREADABLE", "Numbers", "is_text", "moments", "nulls", "numbers", "text"]
@@ -129,13 +132,13 @@ def _utf8(value: bytes | None) -> str | None:
         return None
 
 
-def numbers(array: pa.Array) -> Numbers:
+def numbers(array: pa.Array, reading: Reading = PLAIN) -> Numbers:
     """The array as numbers; NaN is missing, and so is nothing else that a number could be."""
     kind = array.type
     if pa.types.is_boolean(kind):
         array = pc.cast(array, pa.uint8())
     elif is_text(kind):
-        return _parse_numbers(text(array))
+        return _parse_numbers(plain_numbers(text(array), reading))
     elif pa.types.is_decimal(kind):
         return _decimals(array)
     elif pa.types.is_null(kind):
@@ -158,11 +161,11 @@ def numbers(array: pa.Array) -> Numbers:
     return Numbers(values, null)
 
 
-def moments(array: pa.Array, *, time_of_day: bool) -> Numbers:
+def moments(array: pa.Array, reading: Reading = PLAIN, *, time_of_day: bool) -> Numbers:
     """The array as microseconds, since 1970 (UTC where there is a zone) or since midnight."""
     kind = array.type
     if is_text(kind):
-        return _parse_moments(text(array), time_of_day)
+        return _parse_moments(plain_moments(text(array), reading, time_of_day=time_of_day), time_of_day)
     if pa.types.is_null(kind):
         return numbers(array)
     if pa.types.is_time(kind) if time_of_day else pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -14,9 +14,10 @@ import pyarrow as pa
 from openprior.errors import EncodeError, SourceError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
-from openprior.schema.columns import Column
+from openprior.schema.columns import Boolean, Column
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
+from openprior.tables.fate_codes import FateCoder, coder_of
 from openprior.tables.limit import RowLimit
 from openprior.tables.lookup import Coder
 from openprior.tables.source import Source, open_source
@@ -55,18 +56,18 @@ class Encoder:
         self.what = what
         schema.check_columns(source.columns, what, list_columns=self._show, person_id=private)
         self._person_id = schema.person_id if private else None  # a public table needs no limit
-        self.columns_read: tuple[str, ...] = schema.names + (
+        self.columns_read: tuple[str, ...] = schema.reads + (
             (self._person_id,) if self._person_id is not None else ()
         )
-        self._coders = tuple(Coder(column) for column in schema.columns)
+        self._coders = tuple(coder_of(column, schema.reading) for column in schema.columns)
         self._limit: RowLimit | None = None
 
     def encode(self, batch: pa.RecordBatch) -> Codes:
         """The codes of a batch, one array per attribute of `domain`. Pure, and safe to call from threads."""
-        codes = [self._encode(coder, batch.column(coder.column.name)) for coder in self._coders]
+        codes = [self._encode(coder, batch.column(coder.column.reads)) for coder in self._coders]
         return (*codes, *(above[codes[position]] for position, above in self._above))
 
-    def _encode(self, coder: Coder, array: pa.Array) -> npt.NDArray[Any]:
+    def _encode(self, coder: Coder | FateCoder, array: pa.Array) -> npt.NDArray[Any]:
         try:
             codes = coder(array)
         except (pa.ArrowException, IndexError):
@@ -74,12 +75,13 @@ class Encoder:
         if codes is None:
             # Outside the handler, because Arrow's words may quote a value.
             raise EncodeError(
-                f"{self.what}: column '{coder.column.name}' is stored in a way that cannot be read ({array.type}); "
+                f"{self.what}: column '{coder.column.reads}' is stored in a way that cannot be read ({array.type}); "
                 "store it as text, numbers or dates"
             )
         size = coder.column.size
         if codes.size and codes.max() >= size:
             first = int(np.argmax(codes >= size))
+            assert isinstance(coder, Coder)  # fates refuse nothing
             reason = _refusal(coder, int(codes[first]), array[first] if self._show else None)
             raise EncodeError(f"{self.what}: {reason}")
         return codes.astype(dtype_for(size), copy=False)
@@ -106,6 +108,7 @@ class Encoder:
                 lambda: self.source.batches(self.columns_read),
                 lambda: self.source.batches([person_id]),
                 lambda batch: self.encode(batch)[: len(self._coders)],
+                self.schema.reading.null_values,
             )
         return self._limit
 
@@ -119,7 +122,7 @@ class Encoder:
 
 def encode_table(data: object, schema: Schema, *, private: bool = False, show_private: bool = False) -> Table:
     """The whole table in memory."""
-    source = open_source(data)
+    source = open_source(data, schema)
     encoder = Encoder(schema, source, private=private, show_private=show_private)
     parts = list(encoder.batches())
     if not parts:
@@ -132,6 +135,10 @@ def _refusal(coder: Coder, mark: int, example: Any) -> str:
     shown = "" if example is None else f" (for example {_shown(example)})"
     if mark == coder.refused_null:
         return f"column '{column.name}' has missing values; set missing = true in the schema"
+    if isinstance(column, Boolean):
+        no, yes = (f"'{label}'" for label in column.value_labels)
+        remedy = 'make it kind = "categorical" with all its values, or set other = true and out_of_domain = "other"'
+        return f"column '{column.name}' is boolean and has values other than {no} and {yes}{shown}; {remedy}"
     if not isinstance(column, Binned):
         remedy = 'list them or set other = true and out_of_domain = "other"'
         return f"column '{column.name}' has values outside its list{shown}; {remedy}"

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from openprior.errors import SourceError
 from openprior.schema.columns import MISSING_TOKENS
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.scramble import scrambled
 from openprior.tables.source import Source
@@ -45,11 +46,11 @@ class Fingerprint:
     in_this_order: tuple[int, int]
 
 
-def fingerprint(source: Source, columns: Sequence[str]) -> Fingerprint:
+def fingerprint(source: Source, columns: Sequence[str], reading: Reading = PLAIN) -> Fingerprint:
     """The fingerprint of the rows with these columns, in one pass."""
     rows = 0
     any_order, this_order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
-    for marks in row_marks(source, columns):
+    for marks in row_marks(source, columns, reading):
         places = np.arange(rows, rows + marks.shape[1], dtype=np.uint64)
         any_order += marks.sum(axis=1, dtype=np.uint64)
         this_order += (marks * (scrambled(places + _LANES) | np.uint64(1))).sum(axis=1, dtype=np.uint64)
@@ -57,20 +58,20 @@ def fingerprint(source: Source, columns: Sequence[str]) -> Fingerprint:
     return Fingerprint(rows, _pair(any_order), _pair(this_order))
 
 
-def row_marks(source: Source, columns: Sequence[str]) -> Iterator[Marks]:
+def row_marks(source: Source, columns: Sequence[str], reading: Reading = PLAIN) -> Iterator[Marks]:
     """The marks of the rows, a batch at a time."""
     for batch in source.batches(list(columns)):
         if batch.num_rows:
             mark = np.repeat(_LANES, batch.num_rows, axis=1)
             for name in columns:
-                mark = scrambled(mark * _LANES + _checked(plain(batch.column(name)), name))
+                mark = scrambled(mark * _LANES + _checked(plain(batch.column(name)), name, reading))
             yield mark
 
 
-def _checked(array: pa.Array, name: str) -> Marks:
+def _checked(array: pa.Array, name: str, reading: Reading) -> Marks:
     """The marks of values; what Arrow says of one that breaks it may quote it, so it goes no further."""
     try:
-        return _values(array)
+        return _values(array, reading)
     except pa.ArrowException:
         problem = f"column '{name}' holds values that cannot be compared; convert it to text or drop it"
     raise SourceError(problem)
@@ -80,21 +81,21 @@ def _pair(words: Marks) -> tuple[int, int]:
     return int(words[0]), int(words[1])
 
 
-def _values(array: pa.Array) -> Marks:
+def _values(array: pa.Array, reading: Reading) -> Marks:
     """The marks of values, whatever their type."""
     if pa.types.is_union(array.type):
         joined = np.zeros((2, len(array)), np.uint64)
         for rows, member in members(array):
-            joined[:, rows] = _values(member)
+            joined[:, rows] = _values(member, reading)
         return joined
     if pa.types.is_dictionary(array.type):
         # One more place at the end, for null.
-        known = np.append(_values(plain(array.dictionary)), _constant(_MISSING, 1), axis=1)
+        known = np.append(_values(plain(array.dictionary), reading), _constant(_MISSING, 1), axis=1)
         places = pc.fill_null(array.indices.cast(pa.int64()), known.shape[1] - 1)
         marks: Marks = np.take(known, places.to_numpy(zero_copy_only=False), axis=1)
         return marks
     if is_text(array.type):
-        return _words(text(array))
+        return _words(text(array), reading)
     if pa.types.is_time(array.type):
         return _with_nulls(moments(array, time_of_day=True), _TIME)
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
@@ -107,22 +108,23 @@ def _values(array: pa.Array) -> Marks:
         found = numbers(array)
         if found.unparsed is None:
             return _with_nulls(found, _NUMBER)
-    return _words(text(array))
+    return _words(text(array), reading)
 
 
-def _words(words: pa.Array) -> Marks:
+def _words(words: pa.Array, reading: Reading) -> Marks:
     """The marks of text: of the number or moment that it means, or of itself."""
     lower = pc.utf8_lower(words)
     for truth, number in _TRUTH.items():
         words = pc.if_else(pc.equal(lower, truth), number, words)
-    missing = pc.or_kleene(words.is_null(), pc.is_in(words, pa.array(MISSING_TOKENS, words.type)))
+    gaps = pa.array((*MISSING_TOKENS, *reading.null_values), words.type)
+    missing = pc.or_kleene(words.is_null(), pc.is_in(words, gaps))
     words = pc.if_else(missing, None, words)
-    marks = _with_nulls(numbers(words), _NUMBER)
-    left = _marked(numbers(words))
+    figures = numbers(words, reading)
+    marks, left = _with_nulls(figures, _NUMBER), _marked(figures)
     for time_of_day, kind in ((False, _MOMENT), (True, _TIME)):
         if not left.size:
             return marks
-        found = moments(words.take(pa.array(left)), time_of_day=time_of_day)
+        found = moments(words.take(pa.array(left)), reading, time_of_day=time_of_day)
         bad = _marked(found)
         good = np.ones(left.size, np.bool_)
         good[bad] = False

@@ -12,6 +12,7 @@ Refused are rows without an id, because their owner's rows could not be limited,
 import contextlib
 import hashlib
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -61,14 +62,24 @@ class Owners:
         return np.concatenate([integers.astype(np.uint64), np.array(words, np.uint64)])
 
 
-def owners(ids: Any, person_id: str) -> Owners:
-    """Who owns the rows with these ids; `person_id` is the column's name, for what is refused."""
+def owners(ids: Any, person_id: str, gaps: Sequence[str] = ()) -> Owners:
+    """Who owns the rows with these ids; `person_id` is the column's name, for what is refused. An id among `gaps`, the
+    texts that mean missing in every column, is none."""
     # Refused outside the handler, because Arrow's words may quote an id.
     with contextlib.suppress(pa.ArrowException):
-        return _owners(ids, person_id)
+        return _present(_owners(ids, person_id), gaps, person_id)
     raise EncodeError(
         f"person id '{person_id}' is stored in a way that cannot be read ({ids.type}); store ids as integers or text"
     )
+
+
+def _present(found: Owners, gaps: Sequence[str], person_id: str) -> Owners:
+    words = [gap for gap in gaps if gap not in MISSING_TOKENS]
+    if words:
+        nobody = _from_words(pa.array(words, pa.string()), person_id)
+        if np.isin(found.integers, nobody.integers).any() or set(found.texts) & set(nobody.texts):
+            raise _missing(person_id)
+    return found
 
 
 def _owners(ids: Any, person_id: str) -> Owners:

@@ -46,15 +46,17 @@ class RowLimit:
         batches: Batches,
         ids: Batches,
         encode: Callable[[pa.RecordBatch], Codes],
+        gaps: Sequence[str] = (),
     ) -> None:
         """Reads `ids`, batches with the person id alone, and then, if need be, the batches themselves. `encode` gives
-        the codes by which rows differ."""
+        the codes by which rows differ; an id among `gaps` is none."""
+        self._gaps = gaps
         self._person_id, self._rows, self._encode = person_id, rows, encode
         self._people = _People()
         self._held = np.zeros(0, np.int64)
         for batch in ids():
             if batch.num_rows:
-                self._count(owners(batch.column(person_id), person_id))
+                self._count(owners(batch.column(person_id), person_id, gaps))
         self._crowded = self._held > rows
         self._hashes = np.zeros(len(self._held), np.uint64)  # of those who have too many
         self._bounds = self._find_bounds(batches) if self._crowded.any() else None
@@ -73,7 +75,7 @@ class RowLimit:
         is_hashed = ~self._crowded
         for batch in batches():
             if batch.num_rows:
-                found = owners(batch.column(self._person_id), self._person_id)
+                found = owners(batch.column(self._person_id), self._person_id, self._gaps)
                 people = self._find(found)
                 new = ~is_hashed[people]
                 self._hashes[people[new]] = found.hashes(new)
@@ -102,7 +104,7 @@ class RowLimit:
         kept, lock = np.zeros(len(self._held), np.int64), threading.Lock()
 
         def keep(batch: pa.RecordBatch, codes: Codes) -> npt.NDArray[np.bool_] | None:
-            found = owners(batch.column(self._person_id), self._person_id)
+            found = owners(batch.column(self._person_id), self._person_id, self._gaps)
             people = self._find(found)
             stay = None if left is None else self._chosen(people[found.owner], codes, left, lock)
             mine = found.owner if stay is None else found.owner[stay]

@@ -2,11 +2,12 @@
 
 Values are matched by what they mean, not by how they are stored: "7", 7 and 7.0 all are the integer label 7. A code
 depends on the value and its type alone (convert.py has the rules), so one changed value moves one row. Text is looked
-up once per distinct value; small integers go through a table. What the column refuses gets one of three marks above its
+up once per distinct value; small integers go through a table. What the column refuses gets one of four marks above its
 codes, so that the caller can say what was wrong with it.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import Boolean, Column, Label, Labelled
+from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
-from openprior.tables.unwrap import members, plain
+from openprior.tables.unwrap import members, plain, unreadable
 
 __all__ = ["Coder", "column_numbers", "rounded"]
 
@@ -31,23 +33,26 @@ _TABLE_SPAN = 1 << 16  # a lookup table of 64 Ki codes stays in the second-level
 class Coder:
     """The codes of one column. Pure: it may be called from several threads."""
 
-    def __init__(self, column: Column) -> None:
-        self.column = column
+    def __init__(self, column: Column, reading: Reading = PLAIN) -> None:
+        self.column, self._reading = column, reading
         size = column.size
-        self.outside, self.unparsed, self.refused_null = size, size + 1, size + 2
-        self._dtype = dtype_for(size + 3)
-        # The code that a null, a value outside and text that is no number get: their own, or a mark.
+        self.outside, self.above, self.unparsed, self.refused_null = range(size, size + 4)
+        self._dtype = dtype_for(size + 4)
+        # The code that a null, a value outside (or above) and text that is no number get: their own, or a mark.
         self._null, self._outside, self._unparsed = self.refused_null, self.outside, self.unparsed
+        self._above = self.above
         if column.other_code is not None:
             self._null = column.other_code
             if column.out_of_domain != "error":
-                self._outside = self._unparsed = column.other_code
+                self._outside = self._above = self._unparsed = column.other_code
         if column.missing_code is not None:
             self._null = column.missing_code
-            if column.out_of_domain == "clip" and column.other_code is None:
+            if column.is_clipped and column.other_code is None:
                 self._unparsed = column.missing_code  # what is no number is near to none
         if isinstance(column, Labelled) and not column.is_numeric:
             self._unparsed = self._outside
+        # Numbers that mean missing, whatever they are stored as; a moment is no number.
+        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else column.missing_numbers)
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)
@@ -58,15 +63,13 @@ class Coder:
     def __call__(self, array: Any) -> Codes:
         """One code per value; codes of `size` and above are marks."""
         array = plain(array)
+        if (what := unreadable(array.type)) is not None:
+            raise EncodeError(f"column '{self.column.name}' holds {what}")
         if pa.types.is_union(array.type):
             codes: Codes = np.zeros(len(array), self._dtype)
             for rows, member in members(array):
                 codes[rows] = self(member)
             return codes
-        if pa.types.is_nested(array.type):
-            raise EncodeError(
-                f"column '{self.column.name}' holds several values per row (lists or records); flatten it"
-            )
         if pa.types.is_dictionary(array.type):
             return self._dictionary(array)
         if is_text(array.type):
@@ -96,18 +99,19 @@ class Coder:
             if not (column.is_numeric or _is_number(array.type)):
                 return self._text(array)
             return self._numbers(numbers(array))
-        return self._numbers(column_numbers(column, array))
+        return self._numbers(column_numbers(column, array, self._reading))
 
     def _text(self, array: pa.Array) -> Codes:
         column = self.column
         words = text(array)
-        blank = pc.is_in(words, pa.array(column.missing_values, words.type))
+        gaps = (*column.missing_values, *self._reading.null_values)
+        blank = pc.is_in(words, pa.array(gaps, words.type))
         if isinstance(column, Labelled) and not column.is_numeric:
             missing = pc.or_(words.is_null(), blank).to_numpy(zero_copy_only=False)
             codes = self._words(words)
         else:
             words = pc.if_else(blank, pa.scalar(None, words.type), words)
-            return self._numbers(column_numbers(column, words))
+            return self._numbers(column_numbers(column, words, self._reading))
         codes[missing.astype(np.bool_)] = self._null
         return codes
 
@@ -119,7 +123,7 @@ class Coder:
             places = pc.coalesce(places, pc.index_in(pc.utf8_lower(words), pc.utf8_lower(labels)))
         codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
         if self._any_case and len(self._keys) and places.null_count:
-            parsed = self._numbers(numbers(words))  # "1" and "0" for true and false
+            parsed = self._numbers(numbers(words, self._reading))  # "1" and "0" for true and false
             codes = np.where(places.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
                 self._dtype
             )
@@ -140,8 +144,11 @@ class Coder:
         if parsed.reals is not None:
             codes = np.array(codes)
             codes[parsed.reals[0]] = self._search(parsed.reals[1])
-        if parsed.null is not None or parsed.unparsed is not None:
+        if parsed.null is not None or parsed.unparsed is not None or self._absent.size:
             codes = np.array(codes)
+            if self._absent.size:
+                _, present = _places(rounded(self._absent, parsed.precision), parsed.merged())
+                codes[~present] = self._null
             if parsed.unparsed is not None:
                 codes[parsed.unparsed] = self._unparsed
             if parsed.null is not None:
@@ -170,7 +177,7 @@ class Coder:
         column = self.column
         if values.dtype.kind in "iu":
             values = values.astype(np.int64, copy=False)
-        clip = column.out_of_domain == "clip"
+        clip = column.is_clipped
         if isinstance(column, Binned):
             low, high = column.bounds
             edges = column.edges[1:-1] if column.bins else np.zeros(0)
@@ -180,7 +187,8 @@ class Coder:
             elif values.dtype.kind == "f":
                 low, high = _double_from(int(low)), -_double_from(-int(high))
                 edges = np.array([_double_from(int(edge)) for edge in edges])
-            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | (values > high)
+            beyond = values > high
+            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | beyond
             values = np.clip(values, low, high)
             if isinstance(column, Integer) and not column.bins:
                 places = np.floor(values).astype(np.int64) - column.low
@@ -188,6 +196,8 @@ class Coder:
                 codes = np.clip(places, 0, column.count - 1).astype(self._dtype)
             else:
                 codes = np.searchsorted(edges, values, side="right").astype(self._dtype)
+            if not clip and beyond.any():
+                codes[beyond], outside[beyond] = self._above, False
         elif not len(self._keys):
             return np.full(len(values), self._outside, self._dtype)
         else:
@@ -208,15 +218,13 @@ class Coder:
         place: dict[Label, int] = {}
         for code, value in enumerate(column.values):
             if isinstance(value, str):
-                number = _canonical(value)
+                number = canonical_number(value)
                 if number is not None:
                     # "7" goes before "7.0" as the label of the number 7.
                     place[number] = code if value == str(number) else place.get(number, code)
             else:
                 place[int(value) if isinstance(value, bool) else value] = code
-        self._keys = np.array(
-            sorted(place), np.int64 if all(isinstance(k, int) for k in place) else np.float64
-        )
+        self._keys = _sorted_numbers(place)
         self._key_codes = np.array([place[k] for k in sorted(place)], self._dtype)
         self._pair = np.array(self._truth_codes(column, labels, place), self._dtype)
 
@@ -246,6 +254,12 @@ class Coder:
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
 
 
+def _sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
+    """Integers as such, unless there are others among them."""
+    found = sorted(values)
+    return np.array(found, np.int64 if all(isinstance(value, int) for value in found) else np.float64)
+
+
 def _places(
     keys: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
@@ -273,11 +287,11 @@ def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[An
         return edges.astype(precision).astype(np.float64)
 
 
-def column_numbers(column: Column, array: Any) -> Numbers:
+def column_numbers(column: Column, array: Any, reading: Reading = PLAIN) -> Numbers:
     """The values of a column as plain numbers: what bins are made of."""
     array = plain(array)
     if pa.types.is_dictionary(array.type):
-        distinct = column_numbers(column, array.dictionary)
+        distinct = column_numbers(column, array.dictionary, reading)
         indices = pc.fill_null(array.indices, 0).to_numpy()
         null = None if distinct.null is None else distinct.null[indices]
         if array.indices.null_count:
@@ -286,12 +300,13 @@ def column_numbers(column: Column, array: Any) -> Numbers:
         bad = None if distinct.unparsed is None else distinct.unparsed[indices]
         return Numbers(distinct.merged()[indices], null, bad, distinct.precision)
     if pa.types.is_union(array.type):
-        return _joined(len(array), [(rows, column_numbers(column, part)) for rows, part in members(array)])
+        parts = [(rows, column_numbers(column, part, reading)) for rows, part in members(array)]
+        return _joined(len(array), parts)
     if not isinstance(column, Datetime):
-        return numbers(array)
-    parsed = moments(array, time_of_day=column.is_time)
-    if column.step > 1:
-        values = parsed.values - parsed.values % column.step
+        return numbers(array, reading)
+    parsed = moments(array, reading, time_of_day=column.is_time)
+    if column.grain > 1:
+        values = parsed.values - parsed.values % column.grain
         return Numbers(values, parsed.null, parsed.unparsed)
     return parsed
 
@@ -309,16 +324,3 @@ def _joined(n: int, parts: list[tuple[npt.NDArray[np.intp], Numbers]]) -> Number
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _canonical(label: str) -> int | float | None:
-    """The number that is written exactly so: "7" and "7.0" are 7, but "07" is only text."""
-    try:
-        number = float(label)
-        if label == str(int(number)):
-            return int(number)
-    except (ValueError, OverflowError):
-        return None
-    if label != repr(number) or not math.isfinite(number):
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number

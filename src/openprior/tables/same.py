@@ -26,7 +26,9 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from openprior.errors import PrivacyError
+from openprior.schema.base import Schema
 from openprior.schema.identifiers import is_named_like_identifier
+from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.fingerprint import fingerprint, row_marks
 from openprior.tables.source import Source, open_source
 
@@ -36,35 +38,45 @@ _CHANCE = 1e-3
 _BLOCK = 1 << 20
 
 
-def open_apart(private: object, publics: Iterable[object]) -> tuple[Source, list[Source]]:
+def open_apart(
+    private: object, publics: Iterable[object], schema: Schema | None = None, *, reading: Reading = PLAIN
+) -> tuple[Source, list[Source]]:
     """The private table and the public ones as sources, refused if one of these is the private one: the same object,
-    query or file, or a file with the same bytes. No row is read; `check_rows` compares those."""
+    query or file, or a file with the same bytes. No row is read; `check_rows` compares those. Files are read as the
+    schema says, or, where there is none yet, as `reading` does."""
     publics = list(publics)
     if any(public is private for public in publics):
         raise _refusal("is the very same object")
-    source, others = open_source(private), [open_source(public) for public in publics]
+    source, *others = (open_source(data, schema, reading=reading) for data in (private, *publics))
     for other in others:
-        if (how := _same_thing(source, other)) is not None:
+        if (how := _same_thing(source, other, reading if schema is None else schema.reading)) is not None:
             raise _refusal(how)
     return source, others
 
 
-def check_rows(private: Source, publics: Iterable[Source], columns: Sequence[str]) -> None:
+def check_rows(
+    private: Source, publics: Iterable[Source], columns: Sequence[str], reading: Reading = PLAIN
+) -> None:
     """Refuse a public table that has the rows of the private one, in whatever order, in these columns."""
     for public in publics:
-        if (how := _same_rows(private, public, columns)) is not None:
+        if (how := _same_rows(private, public, columns, reading)) is not None:
             raise _refusal(how)
 
 
-def same(one: Source, other: Source, columns: Sequence[str] | None = None) -> str | None:
+def same(
+    one: Source, other: Source, columns: Sequence[str] | None = None, reading: Reading = PLAIN
+) -> str | None:
     """How the second table is the first, in words; None if it is another. Without `columns`, all that both have."""
-    return _same_thing(one, other) or _same_rows(one, other, columns)
+    return _same_thing(one, other, reading) or _same_rows(one, other, columns, reading)
 
 
-def _same_thing(one: Source, other: Source) -> str | None:
+def _same_thing(one: Source, other: Source, reading: Reading) -> str | None:
     if one is other or _same_plan(one, other):
         return "is the very same table"
-    return _same_file(_paths(one), _paths(other))
+    parts = {getattr(source, "part", None) for source in (one, other)}
+    if len(parts) > 1 and None not in parts:
+        return None  # two sheets of a workbook, or two tables of a database
+    return _same_file(_paths(one), _paths(other), reading)
 
 
 def _refusal(how: str) -> PrivacyError:
@@ -93,7 +105,7 @@ def _paths(source: Source) -> Sequence[Path]:
     return paths
 
 
-def _same_file(ones: Sequence[Path], others: Sequence[Path]) -> str | None:
+def _same_file(ones: Sequence[Path], others: Sequence[Path], reading: Reading) -> str | None:
     part = "" if len(ones) == len(others) == 1 else "has a file that "
     sizes: dict[int, list[Path]] = {}
     for path in ones:
@@ -102,7 +114,7 @@ def _same_file(ones: Sequence[Path], others: Sequence[Path]) -> str | None:
         for one in sizes.get(other.stat().st_size, ()):
             if os.path.samefile(one, other):
                 return f"{part}is the same file"
-            if _same_bytes(one, other) and (not part or _has_rows(other)):
+            if _same_bytes(one, other) and (not part or _has_rows(other, reading)):
                 return f"{part}has the same bytes"
     return None
 
@@ -117,16 +129,16 @@ def _same_bytes(one: Path, other: Path) -> bool:
                 return True
 
 
-def _has_rows(path: Path) -> bool:
+def _has_rows(path: Path, reading: Reading) -> bool:
     """Parts of a folder that have a header and no rows may well be the same."""
-    source = open_source(path)
+    source = open_source(path, reading=reading)
     return any(batch.num_rows for batch in source.batches(source.columns[:1]))
 
 
 # Rows.
 
 
-def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str | None:
+def _same_rows(one: Source, other: Source, columns: Sequence[str] | None, reading: Reading) -> str | None:
     if not (_is_here(one) and _is_here(other)):
         return None
     known = {getattr(source, "known_rows", None) for source in (one, other)} - {None}
@@ -135,12 +147,12 @@ def _same_rows(one: Source, other: Source, columns: Sequence[str] | None) -> str
         return None
     for some in (compared[:1], compared):
         # The public table first: where it is empty, or cannot be read, the private one is left alone.
-        public = fingerprint(other, some)
-        private = fingerprint(one, some) if public.rows else public
+        public = fingerprint(other, some, reading)
+        private = fingerprint(one, some, reading) if public.rows else public
         if not public.rows or (public.rows, public.in_any_order) != (private.rows, private.in_any_order):
             return None
     in_order = public.in_this_order == private.in_this_order
-    if _by_chance(other, compared, in_order=in_order) > _CHANCE:
+    if _by_chance(other, compared, reading, in_order=in_order) > _CHANCE:
         return None
     return "has the same rows" if in_order else "has the same rows, in another order,"
 
@@ -152,12 +164,12 @@ def _compared(ones: Sequence[str], others: Sequence[str], columns: Sequence[str]
     return plain if columns is None and plain else both
 
 
-def _by_chance(public: Source, columns: Sequence[str], *, in_order: bool) -> float:
+def _by_chance(public: Source, columns: Sequence[str], reading: Reading, *, in_order: bool) -> float:
     """How likely a sample of as many rows from the public table's population has just its counts: multinomial.
 
     An order that is not just like rows beside each other is hit by chance so rarely that it counts as never.
     """
-    marks: npt.NDArray[np.uint64] = np.concatenate([some[0] for some in row_marks(public, columns)])
+    marks: npt.NDArray[np.uint64] = np.concatenate([some[0] for some in row_marks(public, columns, reading)])
     counts = np.unique(marks, return_counts=True)[1].astype(np.float64)
     if in_order and 1 + np.count_nonzero(marks[1:] != marks[:-1]) > len(counts):
         return 0.0

@@ -8,6 +8,7 @@ time. Nothing it raises quotes a row: the table may be private.
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +16,12 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from openprior.errors import OpenPriorError, SourceError
+from openprior.given import shown
+from openprior.schema.base import Schema
+from openprior.schema.reading_rules import PLAIN, Reading
+from openprior.tables.address import is_address
 from openprior.tables.objects import object_array
+from openprior.tables.python_rows import columns_of
 
 __all__ = ["BATCH_ROWS", "Source", "open_source"]
 
@@ -49,17 +55,30 @@ class Source(Protocol):
         ...
 
 
-def open_source(data: object) -> Source:
-    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream or a path; Spark keeps its rows."""
+def open_source(data: object, schema: Schema | None = None, *, reading: Reading = PLAIN) -> Source:
+    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream, a path or the address of a table in a
+    database; Spark keeps its rows.
+
+    Files are read as the schema says, or, where there is none yet, as `reading` does. Where a table cannot tell its
+    columns without being read (JSON lines), the schema's are taken for granted.
+    """
+    if is_address(data):
+        from openprior.tables.database import open_database
+
+        return open_database(str(data))
     if isinstance(data, str | os.PathLike):
         from openprior.tables.files import open_path
 
-        return open_path(data)
+        data = open_path(data, reading if schema is None else schema.reading)
+    if hasattr(type(data), "expecting"):
+        lazy: Any = data
+        source: Source = lazy if schema is None else lazy.expecting(_columns_of(schema))
+        return source
     library = type(data).__module__.partition(".")[0].lstrip("_")
     if library == "pyspark" and hasattr(data, "mapInArrow"):
         # By name: the cluster's room is above this one, and is entered only where there is a cluster.
-        source: Source = importlib.import_module("openprior.spark.reading").SparkSource(data)
-        return source
+        frame: Source = importlib.import_module("openprior.spark.reading").SparkSource(data)
+        return frame
     if hasattr(data, "batches") and isinstance(data, Source):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -68,15 +87,24 @@ def open_source(data: object) -> Source:
         return _memory(data)
     if isinstance(data, pads.Dataset):
         return _Passes(data.schema.names, _dataset_pass(data))
+    if isinstance(data, pads.Scanner):
+        data = data.to_reader()
     if isinstance(data, pa.RecordBatchReader):
         return _Once(data)
+    columns = columns_of(data)
+    if columns is not None:
+        return _Passes(list(columns.parts), partial(columns.batches, most=BATCH_ROWS), rows=columns.rows)
     foreign = _foreign(data, library)
     if foreign is not None:
         return foreign
     raise SourceError(
-        f"cannot read rows from a {type(data).__name__}; "
-        "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV or Parquet file or folder"
+        f"cannot read rows from {shown(data)}; give a pandas, Polars, Arrow, DuckDB or Spark table, a dict of columns, "
+        "a list of dicts, the path of a file or folder, or a database's address"
     )
+
+
+def _columns_of(schema: Schema) -> list[str]:
+    return [*schema.reads, *([] if schema.person_id is None else [schema.person_id])]
 
 
 def _foreign(frame: Any, library: str) -> Source | None:
@@ -170,11 +198,17 @@ class _Once:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         if self._kept is None:
             try:
-                self._kept = _memory(self._reader.read_all())
+                table = self._reader.read_all()
             except Exception:  # noqa: BLE001  (whoever makes the stream may raise anything, and quote a row)
                 raise SourceError(
                     "the stream of rows broke; it may have been read before, so open it again"
                 ) from None
+            if not table.num_rows:
+                raise SourceError(
+                    "the stream has no rows; if it was read before, open it again, because a stream can be read only "
+                    "once, or give the table itself"
+                )
+            self._kept = _memory(table)
         return self._kept.batches(columns)
 
 
@@ -276,4 +310,5 @@ def _categories(series: Any) -> pa.Array:
     if pa.types.is_union(distinct.type):
         return object_array(series.to_numpy(object).tolist())
     codes = series.cat.codes.to_numpy()
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), distinct)
+    places = pa.array(codes, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(places, distinct, ordered=bool(series.cat.ordered))

@@ -80,7 +80,7 @@ def test_it_is_charged_once_for_all_candidates() -> None:
     ledger = Ledger()
     with pytest.raises(LedgerError, match="no budget in this ledger yet"):
         op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
-    ledger.set_budget("survey", rho=0.1, epsilon=0.4, delta=0.0)
+    ledger.set_budget("survey", rho=0.08, epsilon=0.4, delta=0.0)
     found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
     (status,) = ledger.datasets()
     assert status.name == "survey"
@@ -124,7 +124,7 @@ def test_under_add_remove_the_number_of_rows_is_measured_too() -> None:
 
 def test_runs_about_other_neighbours_are_not_added_up() -> None:
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    ledger.set_budget("survey", epsilon=1.0, delta=0.0)
     op.screen(
         PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, relation="add-remove", ledger=ledger, dataset="survey"
     )
@@ -134,7 +134,7 @@ def test_runs_about_other_neighbours_are_not_added_up() -> None:
 
 def test_a_table_that_does_not_fit_and_a_bad_seed_cost_nothing() -> None:
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=1.0, delta=0.0)
+    ledger.set_budget("survey", epsilon=1.0, delta=0.0)
     bad = PRIVATE.set_column(0, "a", pa.array(np.full(PRIVATE.num_rows, 9)))
     for relation in ("replace-one", "add-remove"):
         with pytest.raises(op.OpenPriorError):
@@ -145,3 +145,58 @@ def test_a_table_that_does_not_fit_and_a_bad_seed_cost_nothing() -> None:
         op.screen(PRIVATE, [GOOD], schema=SCHEMA, epsilon=0.1, ledger=ledger, dataset="survey", seed=-1)
     (status,) = ledger.datasets()
     assert status.committed == 0
+
+
+CLIPPED = op.Schema.from_toml("""
+[columns.k]
+kind = "integer"
+low = 0
+high = 0
+missing = true
+out_of_domain = "clip"
+
+[columns.a]
+kind = "integer"
+low = 0
+high = 3
+missing = true
+out_of_domain = "clip"
+""")
+
+
+def _with_k(top: int, rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({"k": rng.integers(0, top + 1, rows), "a": rng.integers(0, 4, rows)})
+
+
+@pytest.mark.parametrize("by", ["distance", "mixture"])
+def test_what_the_schema_loses_comes_before_the_verdict(by: str) -> None:
+    public = {"last year": _with_k(0, 3000, 1)}
+    found = op.screen(_with_k(3, 4000, 2), public, schema=CLIPPED, epsilon=0.5, by=by, seed=1)
+    assert found.outside is not None and found.outside.is_large
+    assert (found.outside.column, found.outside.why, found.outside.effect) == ("k", "above", "clipped to 0")
+    assert found.outside.low < 0.75 < found.outside.high
+    assert found.verdict.startswith("Before any table is taken: the schema cannot hold 7")
+    assert "do not show what the schema loses of 'k'" in found.best.verdict
+    assert found.as_dict()["outside"]["column"] == "k"
+    fine = op.screen(_with_k(0, 4000, 2), public, schema=CLIPPED, epsilon=0.5, by=by, seed=1)
+    assert fine.outside is not None and not fine.outside.is_large
+    assert "little seems to fall outside" in fine.outside.words and "Before" not in fine.verdict
+    blurred = op.screen(_with_k(3, 4000, 2), public, schema=CLIPPED, epsilon=0.002, by=by, seed=1)
+    assert blurred.outside is not None and "hides how much falls outside" in blurred.outside.words
+
+
+def test_the_share_outside_has_noise_of_the_stated_size() -> None:
+    private, public = _with_k(3, 4000, 2), {"last year": _with_k(0, 3000, 1)}
+    true = float((private["k"].to_numpy() > 0).mean())
+    found = [op.screen(private, public, schema=CLIPPED, epsilon=1.0, seed=s).outside for s in range(60)]
+    errors = np.array([o.share - true for o in found if o is not None])
+    # A tenth of ε, and one person moves one count by 1.
+    assert errors.std() == pytest.approx(np.sqrt(2) / 0.1 / 4000, rel=0.3)
+    assert np.mean([o.low <= true <= o.high for o in found if o is not None]) >= 0.85
+
+
+def test_a_strict_schema_spends_nothing_on_what_it_would_refuse() -> None:
+    found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=1.0, seed=1)
+    assert found.outside is None
+    assert len(found.certificate.events) == len(ALL)

@@ -221,7 +221,7 @@ def test_noise_that_is_not_pure_is_refused_by_the_curator_too() -> None:
 def test_two_pure_releases_share_a_budget_in_rho(relation: Relation, tmp_path: Path) -> None:
     """ε²/2 each: with room for one and a half, the second is refused and nothing of it is charged."""
     ledger = Ledger(tmp_path / "budget.sqlite")
-    ledger.set_budget("survey", rho=0.75, epsilon=5.0, delta=1e-9)
+    ledger.set_budget("survey", rho=0.75, epsilon=9.0, delta=1e-9)
 
     def again() -> op.Release:
         return op.release(

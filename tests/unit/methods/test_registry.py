@@ -171,8 +171,8 @@ def test_what_is_no_mechanism_is_refused(registry: dict[str, type[Mechanism]]) -
         register("abstract")(type("Abstract", (Mechanism,), {}))
     assert not {"runs", "abstract"} & set(registry)
     schema, table = op.Schema.from_sizes({"a": 2}), pa.table({"a": [0, 1, 1]})
-    for wrong in (Runs(), op.Tilt, "tilt"):
-        with pytest.raises(op.OpenPriorError, match="is not one; give an instance"):
+    for wrong in (Runs(), op.Tilt):
+        with pytest.raises(op.OpenPriorError, match="give an instance"):
             op.release(table, schema=schema, epsilon=1.0, delta=1e-9, mechanism=wrong)  # type: ignore[arg-type]
         with pytest.raises(op.OpenPriorError, match="is no mechanism; give an instance"):
             op.tune(table, schema=schema, epsilon=1.0, delta=1e-9, grid=[wrong])  # type: ignore[list-item]

@@ -48,12 +48,12 @@ def test_the_first_run_sets_the_budget(ledger: Ledger) -> None:
 
 
 def test_a_run_that_does_not_fit_is_refused_and_leaves_no_trace(ledger: Ledger) -> None:
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     start(ledger, 0.75)
     before = ledger.datasets()
     with pytest.raises(
         BudgetExceeded,
-        match=r"'survey' has ε = 4.\d+ left of 2 at δ = 1e-09 \(ρ = 0.25 of 1\), .* \(ρ = 0.26\)",
+        match=r"'survey' has ε = 4.\d+ left of 10 at δ = 1e-09 \(ρ = 0.25 of 1\), .* \(ρ = 0.26\)",
     ):
         start(ledger, 0.26)
     assert ledger.datasets() == before
@@ -68,16 +68,16 @@ def test_datasets_do_not_share_a_budget(ledger: Ledger) -> None:
 
 
 def test_a_budget_grows_and_shrinks_to_what_is_committed_and_not_below(ledger: Ledger) -> None:
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     run = start(ledger, 0.5)
     ledger.charge(run, 0, 0.125, EVENT)
-    ledger.set_budget("survey", rho=2.0, epsilon=3.0, delta=1e-8, raise_ok=True)
-    ledger.set_budget("survey", rho=0.5, epsilon=1.0, delta=1e-9)
+    ledger.set_budget("survey", rho=2.0, epsilon=15.0, delta=1e-8, raise_ok=True)
+    ledger.set_budget("survey", rho=0.5, epsilon=7.0, delta=1e-9)
     with pytest.raises(LedgerError, match=r"ρ = 0.5 committed.*0.4"):
-        ledger.set_budget("survey", rho=0.4, epsilon=1.0, delta=1e-9)
+        ledger.set_budget("survey", rho=0.4, epsilon=6.0, delta=1e-9)
     assert status(ledger).rho == 0.5
     ledger.close(run)
-    ledger.set_budget("survey", rho=0.125, epsilon=1.0, delta=1e-9)
+    ledger.set_budget("survey", rho=0.125, epsilon=4.0, delta=1e-9)
     assert status(ledger).remaining == 0.0
 
 
@@ -156,7 +156,7 @@ def test_ten_tenths_are_more_than_one(ledger: Ledger) -> None:
 
 
 def test_ten_runs_of_a_tenth_are_more_than_one(ledger: Ledger) -> None:
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     for _ in range(9):
         start(ledger, 0.1)
     with pytest.raises(BudgetExceeded):
@@ -192,7 +192,7 @@ def test_a_first_run_that_spent_nothing_does_not_fix_the_budget(ledger: Ledger) 
 
 
 def test_a_stated_budget_stays_as_it_was_stated(ledger: Ledger) -> None:
-    ledger.set_budget("survey", rho=0.5, epsilon=1.0, delta=1e-9)
+    ledger.set_budget("survey", rho=0.5, epsilon=7.0, delta=1e-9)
     with pytest.raises(BudgetExceeded):
         start(ledger, 1.0)
     ledger.close(start(ledger, 0.25))
@@ -238,7 +238,7 @@ def test_what_remains_can_always_be_charged(reserved: float, parts: list[float])
 def test_committed_never_passes_the_budget(data: st.DataObject) -> None:
     """Random histories against a model kept with fractions."""
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     runs: dict[str, tuple[bool, Fraction, Fraction]] = {}  # open, reserved, spent
     amounts = st.floats(min_value=1e-17, max_value=0.6)
     for seq in range(data.draw(st.integers(1, 25))):

@@ -1,5 +1,6 @@
 """Budgets: ε beside ρ, raised on purpose only, kept with their history, for one unit, counted refusals, older files."""
 
+import math
 import sqlite3
 from collections.abc import Mapping
 from fractions import Fraction
@@ -88,11 +89,24 @@ def test_what_was_spent_is_rounded_up() -> None:
 
 
 def test_what_a_budget_is_called_does_not_hide_what_was_spent() -> None:
-    """ρ is what counts: a budget that was set with a smaller ε than its ρ is worth shows the larger one."""
+    """ρ is what counts: where a smaller ε stands beside it than it is worth, the larger one is shown."""
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
     ledger.open_run("survey", rho=1.0, epsilon=2.0, delta=1e-9, details={})
     assert status(ledger).epsilon_committed == epsilon_from_rho(1.0, 1e-9) > 9.0
+
+
+def test_a_budget_has_no_more_rho_than_its_epsilon_and_delta_give() -> None:
+    ledger = Ledger()
+    for epsilon, delta in ((1.0, 1e-9), (2.0, 0.0)):
+        most = budget_rho(epsilon, delta)
+        for rho in (math.nextafter(most, math.inf), 2 * most, 1e9):
+            with pytest.raises(OptionError, match=r"is worth ρ = .*; give ε and δ without ρ"):
+                ledger.set_budget("survey", rho=rho, epsilon=epsilon, delta=delta)
+        assert not ledger.datasets()
+        for rho, kept in ((most, most), (most / 2, most / 2), (None, most)):
+            ledger.set_budget("survey", rho=rho, epsilon=epsilon, delta=delta, raise_ok=True)
+            assert status(ledger).rho == kept
+        ledger = Ledger()
 
 
 def test_refusals_say_epsilon() -> None:

@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     """A ledger with a run that has charged something."""
     path = tmp_path / "budget.sqlite"
     ledger = Ledger(path)
-    ledger.set_budget("survey", rho=1.0, epsilon=2.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     ledger.open_run("survey", **GUARANTEE, details=UNIT, run="r")
     ledger.charge("r", 0, 0.0625, {"kind": "gaussian"})
     return path
@@ -72,7 +72,7 @@ def test_an_altered_ledger_opens_no_run(path: Path, statement: str) -> None:
     asked: tuple[Callable[[Ledger], Any], ...] = (
         Ledger.datasets,
         lambda book: book.open_run("survey", **GUARANTEE, details=UNIT),
-        lambda book: book.set_budget("survey", rho=0.5, epsilon=1.0, delta=1e-9),
+        lambda book: book.set_budget("survey", rho=0.5, epsilon=7.0, delta=1e-9),
         lambda book: book.close("r"),
     )
     for ask in asked[: 3 if "dataset SET" in statement or "change SET" in statement else 4]:

@@ -84,7 +84,7 @@ def test_a_unit_is_decided_in_one_place() -> None:
 
 def test_the_mixture_is_refused_under_add_remove_before_anything_is_charged(tmp_path: Path) -> None:
     book = Ledger(tmp_path / "budget.sqlite")
-    book.set_budget("people", rho=1.0, epsilon=3.0, delta=1e-9)
+    book.set_budget("people", rho=1.0, epsilon=10.0, delta=1e-9)
     with pytest.raises(OptionError, match="by='distance'"):
         op.screen(
             table(300, 1), {"old": table(200, 2)}, schema=Schema.from_sizes(SIZES), epsilon=0.5, by="mixture",
@@ -159,7 +159,7 @@ def test_what_is_no_number_is_no_budget(wrong: object) -> None:
 
 def test_marginals_are_refused_before_anything_is_reserved(tmp_path: Path) -> None:
     book = Ledger(tmp_path / "budget.sqlite")
-    book.set_budget("people", rho=1.0, epsilon=3.0, delta=1e-9)
+    book.set_budget("people", rho=1.0, epsilon=10.0, delta=1e-9)
     schema = Schema.from_sizes(SIZES)
     with (
         pytest.raises(op.OpenPriorError, match="zebra"),

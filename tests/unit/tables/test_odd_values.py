@@ -215,10 +215,10 @@ def _breaks() -> Any:
         lambda: pl.LazyFrame({"x": ["a"]}).select(
             pl.col("x").map_elements(lambda v: {}[v], return_dtype=pl.Int64)
         ),
-        lambda: pd.Series(["a"], name="x"),
+        lambda: pd.Index(["secret"], name="x"),
         lambda: pd.DataFrame({"x": ["a"]}, index=pd.MultiIndex.from_tuples([(1, 2)], names=["k", "k"])),
     ],
-    ids=["a reader that breaks", "a function of a lazy frame", "a series", "two indices of one name"],
+    ids=["a reader that breaks", "a function of a lazy frame", "an index", "two indices of one name"],
 )
 def test_what_others_raise_is_told_in_our_words(make: Any) -> None:
     with pytest.raises(SourceError) as caught:

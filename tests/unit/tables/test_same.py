@@ -217,7 +217,7 @@ def test_nothing_is_kept_of_it(question: str, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError
 
     ledger = Ledger()
-    ledger.set_budget("survey", rho=1.0, epsilon=5.0, delta=1e-9)
+    ledger.set_budget("survey", rho=1.0, epsilon=10.0, delta=1e-9)
     frame = PRIVATE.to_pandas()
     with monkeypatch.context() as patch:
         patch.setattr(Schema, "draft", forbidden)

@@ -13,22 +13,27 @@ proofs stand beside the primitives. It needs only what a mechanism is (`Mechanic
 this room.
 """
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from openprior.errors import OptionError
+from openprior.given import shown, whole_number
 from openprior.privacy.auditing.findings import Audit, AuditRow
 from openprior.privacy.auditing.movement import compare, own_faults
 from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, small_schema
 from openprior.privacy.auditing.path import Mechanical, Setting, differences, walk
 from openprior.privacy.auditing.samplers import noise_ratio
 from openprior.privacy.unit import Relation, Unit
-from openprior.questions.workload import Workload, WorkloadPlan, all_marginals, workload_on
-from openprior.schema.base import Schema
+from openprior.progress import phase
+from openprior.progress_shown import ShowProgress, watched
+from openprior.questions.workload import WorkloadLike, WorkloadPlan, all_marginals, need_workload, workload_on
+from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
 from openprior.tables.table import Table
 
@@ -38,24 +43,27 @@ _DELTA = 1e-6
 _EPSILONS = (1.0, 6.0)
 """Little budget and much: mechanisms take other ways."""
 _PEOPLE = (12, 5)
+_MOST = 10_000
+"""Runs, and neighbours of each; each takes a fraction of a second."""
 _NOT_REPEATABLE = (
     "path: the same outcomes on the same table give something else: it uses a clock, a generator other than `rng`, or "
     "what an earlier run has left behind, so it cannot be audited, nor resumed"
 )
 
 
+@watched
 def audit(
-    mechanism: Mechanical,
+    mechanism: Mechanical | str,
     *,
     table: Any = None,
     public: Any = None,
-    schema: Schema | None = None,
-    workload: WorkloadPlan | Workload | None = None,
+    schema: Schema | str | Path | None = None,
+    workload: WorkloadLike | None = None,
     relation: str | None = None,
     runs: int = 2,
     neighbours: int = 3,
     seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: ShowProgress = None,
 ) -> Audit:
     """Check that a mechanism keeps its promise, on made-up tables and their neighbours.
 
@@ -68,11 +76,13 @@ def audit(
     runs         recorded runs per setting, each of another kind
     neighbours   replays of each
     seed         of tables, outcomes and public randomness
+    progress     as for `release`; a step is a row of the audit
     """
-    if isinstance(mechanism, type) or not callable(getattr(mechanism, "run", None)):
-        raise OptionError(f"mechanism {mechanism!r} is not one; give an instance such as openprior.Aim()")
-    if runs < 1 or neighbours < 1:
-        raise OptionError(f"runs ({runs}) and neighbours ({neighbours}) must be at least 1")
+    mechanism = _mechanical(mechanism)
+    runs, neighbours = whole_number("runs", runs, 1, _MOST), whole_number("neighbours", neighbours, 1, _MOST)
+    seed = whole_number("seed", seed, 0)
+    workload = None if workload is None else need_workload(workload)
+    schema = None if schema is None else need_schema(schema)
     if table is None and not (public is None and schema is None):
         raise OptionError("a public table or a schema without a table; give the table that they belong to")
     relations = (
@@ -82,15 +92,34 @@ def audit(
     deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
     cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
     rows = []
-    for done, (each, pure, which, delta) in enumerate(cases):
-        if progress is not None:
-            progress(done, len(cases), f"{mechanism.name}, {which}, Δ = {delta}")
-        case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
-        rows.append(case.row(own))
+    with phase(f"auditing {mechanism.name}", len(cases)) as work:
+        for each, pure, which, delta in cases:
+            case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
+            rows.append(case.row(own))
+            work.advance()
     caveat = (
         "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
     )
     return Audit(tuple(rows), noise_ratio(seed), caveat)
+
+
+def _mechanical(given: Any) -> Mechanical:
+    """What the caller wants to be audited, if it can be."""
+    if isinstance(given, str):
+        # By name: the room that has the list is above this one.
+        named: Mechanical = importlib.import_module("openprior.methods.mechanism_text").mechanism_from(given)
+        return named
+    facts = ("name", "is_pure", "public_table", "pure_options")
+    if (
+        isinstance(given, type)
+        or not callable(getattr(given, "run", None))
+        or not all(hasattr(given, fact) for fact in facts)
+    ):
+        raise OptionError(
+            f"mechanism {shown(given)} is not one; give an instance such as openprior.Aim(), or a name such as 'aim'"
+        )
+    mechanism: Mechanical = given
+    return mechanism
 
 
 def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:
@@ -134,7 +163,7 @@ class _Case:
     pure: bool
     relation: Relation
     delta: int
-    workload: WorkloadPlan | Workload | None
+    workload: WorkloadPlan | None
     runs: int
     neighbours: int
     seed: int

@@ -68,7 +68,7 @@ def made_up(schema: Schema, rng: np.random.Generator, *, others: int, spread: bo
 
 def raw(table: object, schema: Schema) -> pa.Table:
     """A user's table in memory, as it is."""
-    source = open_source(table)
+    source = open_source(table, schema)
     wanted = [*schema.names, *([] if schema.person_id is None else [schema.person_id])]
     schema.check_columns(source.columns, "table", person_id=True)
     return pa.Table.from_batches(source.batches(wanted)).combine_chunks()

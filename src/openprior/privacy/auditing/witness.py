@@ -93,7 +93,7 @@ class Witness:
         self.ledger = _WatchedLedger(self)
         run = self.ledger.open_run("audit", rho=rho, epsilon=epsilon, delta=delta, details={})
         self.account = _WatchedAccount(self, run, rho=rho, epsilon=epsilon, delta=delta)
-        encoder = Encoder(schema, open_source(table), private=True, levels=True)
+        encoder = Encoder(schema, open_source(table, schema), private=True, levels=True)
         vault = _WatchedVault(self, encoder, rows_are_public=unit.n_is_public)
         return _WatchedCurator(self, vault, unit)
 
