@@ -13,7 +13,7 @@ sex        2
 import html
 from dataclasses import dataclass
 
-__all__ = ["Sheet", "Shown", "listed"]
+__all__ = ["Sheet", "Shown", "how_many", "listed"]
 
 _ROWS, _WIDTH, _LAST, _NOTE = 16, 40, 80, 320
 """Rows, letters of a cell, of a cell at the end of its row, and of a note that are shown at most."""
@@ -104,6 +104,15 @@ def listed(names: tuple[str, ...] | list[str], most: int = 6) -> str:
     """
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
+def how_many(number: int, thing: str) -> str:
+    """A number of things, one or several.
+
+    >>> how_many(1, "table"), how_many(2000, "table")
+    ('1 table', '2,000 tables')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _row(tag: str, cells: tuple[str, ...], right: list[bool]) -> str:

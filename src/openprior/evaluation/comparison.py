@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.metrics import NOTICE, Evaluation, check_place, write_text
 from openprior.given import path_of
@@ -26,7 +26,7 @@ class ComparedRelease:
     rows: int
     seconds: float | None
     """How long it took, where it was made in this process and a private table is compared with; else None."""
-    errors: Evaluation | None
+    errors: Evaluation | None = field(repr=False)
     """Its errors, as `evaluate` gives them; None without a private table. NOT PRIVATE."""
 
 
@@ -102,8 +102,8 @@ class Comparison(Shown):
         lost = [(r.name, r.errors.warning) for r in self.releases if r.errors is not None]
         notes = [f"{name}: {warning}." for name, warning in lost if warning is not None]
         notes += [
-            f"Compared on {len(self.workload):,} tables of counts of {len(self.columns):,} columns; errors and "
-            "distances are L1 (0 is equal, 2 has nothing in common), their mean over these tables."
+            f"Compared on {how_many(len(self.workload), 'marginal')} of {how_many(len(self.columns), 'column')}; "
+            "errors and distances are L1 (0 is equal, 2 has nothing in common), their mean over these marginals."
         ]
         if self.left_out:
             notes.append(f"Left out, as the releases do not declare them alike: {', '.join(self.left_out)}.")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
@@ -85,7 +85,7 @@ class Evaluation(Shown):
         rows = tuple((name, f"{error:.4f}") for name, error in columns)
         worst, error = self.worst[0]
         notes = (
-            f"Worst of {len(self.per_marginal):,} tables of counts: {' × '.join(worst)} ({error:.4f})",
+            f"Worst of {how_many(len(self.per_marginal), 'marginal')}: {' × '.join(worst)} ({error:.4f})",
             "L1 distances of shares: 0 is equal, 2 has nothing in common.",
         )
         notice = self.notice if self.warning is None else f"{self.warning}. {self.notice}"

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.given import whole_number
 from openprior.guidance.bounds import (
     pmw_pub_error_bound,
@@ -141,10 +141,12 @@ class Plan(Shown):
 
     def sheet(self) -> Sheet:
         """What other ε would buy, and the advice; `tables` has the rest."""
-        (table,) = [t for t in self.tables() if t.headings[0] == "ε"]
+        tables = self.tables()
+        table = next((t for t in tables if t.headings[0] == "ε"), tables[0])
         title = (
-            f"Plan for {self.n:,} rows, ε = {self.epsilon:g}, δ = {self.delta:g}: {len(self.marginals):,} marginals "
-            f"with {self.cells:,} cells, of which {self.affordable:,} can be measured well"
+            f"Plan for {self.n:,} rows, ε = {self.epsilon:g}, δ = {self.delta:g}: "
+            f"{how_many(len(self.marginals), 'marginal')} with {how_many(self.cells, 'cell')}, of which "
+            f"{self.affordable:,} can be measured well"
         )
         return Sheet(title, table.headings, table.rows, (*self.advice, "More: .tables(), .as_dict()"))
 

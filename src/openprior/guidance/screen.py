@@ -21,7 +21,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
 from openprior.given import choice, several
@@ -146,8 +146,7 @@ class Screening(Shown):
         )
         headings = ("public table", "rows", self.by, "from", "to", "verdict")
         warning = "" if c.is_private else c.noise
-        tables = "1 public table" if len(rows) == 1 else f"{len(rows):,} public tables"
-        title = f"Screening of {tables} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
+        title = f"Screening of {how_many(len(rows), 'public table')} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
         return Sheet(title, headings, rows, (self.verdict,), warning)
 
     def as_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, WorkloadError
 from openprior.given import finite_number, several, shown, whole_number
 from openprior.questions.quotes import names as names_in
@@ -150,8 +150,8 @@ class Workload(Shown):
             (" × ".join(map(str, m)), f"{w:g}")[: len(headings)]
             for m, w in zip(self.marginals, self.weights, strict=True)
         )
-        cells = "" if self.domain is None else f" with {self.cells:,} cells"
-        return Sheet(f"Workload of {len(rows):,} marginals{cells}", headings, rows)
+        cells = "" if self.domain is None else f" with {how_many(self.cells, 'cell')}"
+        return Sheet(f"Workload of {how_many(len(rows), 'marginal')}{cells}", headings, rows)
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self.marginals)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OtherFormat, PrivacyError, ReleaseError
 from openprior.given import shown
 from openprior.json_text import parse_json
@@ -76,12 +76,11 @@ class Certificate(Shown):
 
     def sheet(self) -> Sheet:
         """What was promised and what was spent."""
-        of = "1 row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         rows = (
             ("ε", f"{self.epsilon:g} (spent {self.epsilon_spent:.6g})"),
             ("δ", f"{self.delta:g}"),
             ("ρ", f"{self.rho:.6g} (spent {self.rho_spent:.6g})"),
-            ("relation", f"{self.relation}, {of} per person"),
+            ("relation", f"{self.relation}, {how_many(self.rows_per_person, 'row')} per person"),
             ("mechanism", ", ".join([self.mechanism, *(f"{k} = {v}" for k, v in self.options.items())])),
             ("dataset", self.dataset),
             ("run", self.run),

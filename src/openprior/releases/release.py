@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
-from openprior.display import Sheet, Shown, listed
+from openprior.display import Sheet, Shown, how_many, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, PublicTable, pure_choices
@@ -155,7 +155,7 @@ class Release(Shown):
             ("columns", f"{len(self.schema.names):,}: {listed(self.schema.names, 12)}"),
             ("mechanism", c.mechanism),
             ("ε, δ", f"{c.epsilon:g}, {c.delta:g}"),
-            ("asked for", f"{len(self.workload):,} tables of counts"),
+            ("asked for", f"the counts of {how_many(len(self.workload), 'marginal')}"),
         ]
         if self.public is not None:
             name = c.description.public

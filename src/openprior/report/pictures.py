@@ -145,7 +145,7 @@ def picture_of(
         others = [v for i, v in enumerate(values) if i not in set(frequent)]
         values = [*(values[i] for i in frequent), _sum(f"{len(others)} others", others)]
         note = f"the {BARS - 1} most frequent of {size} values, and the others together"
-    codes = " and ".join([summary_of(column).codes, *column.labels[column.count :]])
+    codes = ", ".join([summary_of(column).codes, *column.labels[column.count :]])
     return Picture(column.name, column.kind, size, codes, tuple(values), outline, ends, note)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from openprior.display import listed
+from openprior.display import how_many, listed
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
 from openprior.schema.summary import ColumnSummary, summary_of
@@ -70,7 +70,5 @@ def _inside(bins: Mapping[str, Any]) -> str:
     """
     words = {"public": "from public rows", "uniform": "spread evenly"}
     return ", ".join(
-        f"{count:,} bin{'' if count == 1 else 's'} {words.get(source, source)}"
-        for source, count in bins.items()
-        if count
+        f"{how_many(count, 'bin')} {words.get(source, source)}" for source, count in bins.items() if count
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from openprior.display import Sheet, Shown
+from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.given import flag, path_of, several, shown, whole_number
 from openprior.schema.bins import Integer
@@ -192,11 +192,17 @@ class Schema(Shown):
         rows = tuple((c.name, c.kind, c.codes, c.says, c.outside, c.missing) for c in said)
         notes = []
         if self.person_id is not None:
-            notes.append(f"A person is a {self.person_id}, with at most {self.max_rows_per_person:,} rows.")
+            notes.append(
+                f"Person id: {self.person_id}; at most {how_many(self.max_rows_per_person, 'row')} of each."
+            )
         if self.hierarchies:
             notes.append("Levels: " + ", ".join(f"{h.name} over {h.column}" for h in self.hierarchies))
-        title = f"Schema of {len(rows):,} column{'' if len(rows) == 1 else 's'}"
-        return Sheet(title, ("name", "kind", "", "says", "outside", "missing"), rows, tuple(notes))
+        return Sheet(
+            f"Schema of {how_many(len(rows), 'column')}",
+            ("name", "kind", "", "says", "outside", "missing"),
+            rows,
+            tuple(notes),
+        )
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from openprior.display import listed
+from openprior.display import how_many, listed
 from openprior.schema.bins import Binned, Datetime
 from openprior.schema.columns import Column, Labelled
 
@@ -55,8 +55,7 @@ class ColumnSummary:
     @property
     def codes(self) -> str:
         """How many values or bins, in words."""
-        word = "bin" if self.is_binned else "value"
-        return f"{self.size:,} {word}{'' if self.size == 1 else 's'}"
+        return how_many(self.size, "bin" if self.is_binned else "value")
 
 
 def summary_of(column: Column) -> ColumnSummary:

@@ -152,7 +152,7 @@ def test_where_values_inside_bins_came_from() -> None:
 def test_bins_are_spelled_for_a_reader(folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "12,000 to below 30,000" in page and "18 to 39" in page
-    assert "real, 3 bins and missing" in page and "categorical, 3 values and other" in page
+    assert "real, 3 bins, missing" in page and "categorical, 3 values, other" in page
     assert "12000" not in page and "[18, 40)" not in page
     assert 'class="rows above two"' in page and 'class="rows beside"' in page
 
