@@ -205,6 +205,7 @@ CALLS: dict[str, Call] = {
     "Integer": (Integer, these(name="x", low=0, high=3, bins=(0, 2, 3))),
     "Real": (Real, these(name="x", bins=(0.0, 1.0))),
     "Datetime": (Datetime, these(name="x", bins=(datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)))),
+    "Reading": (op.Reading, these()),
     "a level of a hierarchy": (Level, these(name="x", column="y", prefix=1)),
 }
 MADE_INSIDE = {"Release", "Certificate", "OpenPriorError"}
