@@ -25,7 +25,7 @@ TABLES = (PAGE.parents[1] / "README.md", PAGE.with_name("methods.md"))
 BEGIN, END = "<!-- methods, written by make docs -->", "<!-- end of methods -->"
 GROUPS = {
     "Releasing": ("release", "open_release", "Release", "Certificate"),
-    "What the columns are": ("Schema",),
+    "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
     "Before the budget is spent": ("plan", "screen", "tune", "best_mixture_error"),
     "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "estimate_error"),
@@ -37,6 +37,9 @@ HEAD = """# API reference
 Made from the docstrings by `make docs`; edit those, not this page. In Python every name below is an attribute of
 `openprior`, here imported as `op`. [The tutorial](tutorial.md) shows how they go together, [the schema](schema.md) and
 [the methods](methods.md) have pages of their own.
+
+A `WorkloadLike` is a workload or a plan of one, a number (2: all 2-way marginals), a list of marginals, a mapping of these to
+weights, or a text as on the command line. A `MechanismLike` is a mechanism, or a text such as `"tilt:rounds=12"`.
 """
 
 
