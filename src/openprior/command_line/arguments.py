@@ -22,7 +22,7 @@ def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
 
 def mechanism(name: str, options: list[str]) -> Any:
     """A mechanism by name, its options there ('tilt:rounds=12') or given as name=value beside it."""
-    from openprior.methods.notation import make_mechanism, mechanism_from
+    from openprior.methods.mechanism_text import make_mechanism, mechanism_from
 
     if options and ":" in name:
         raise OptionError(f"mechanism '{name}' has options, and so has -O; write them in one place")
@@ -31,6 +31,6 @@ def mechanism(name: str, options: list[str]) -> Any:
 
 def grid(texts: list[str]) -> list[Any]:
     """Mechanisms to compare: 'tilt', or every combination of 'tilt:rounds=12|48,alpha=0.7|0.8'."""
-    from openprior.methods.notation import settings_from
+    from openprior.methods.mechanism_text import settings_from
 
     return [setting for text in texts for setting in settings_from(text)]

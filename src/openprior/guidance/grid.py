@@ -13,7 +13,7 @@ from typing import Any
 from openprior.errors import OptionError
 from openprior.given import several, shown
 from openprior.methods.base import Mechanism, mechanisms
-from openprior.methods.notation import MechanismLike, settings_from
+from openprior.methods.mechanism_text import MechanismLike, settings_from
 from openprior.questions.quotes import quoted
 
 __all__ = ["changed_options", "checked_grid", "default_grid", "described", "grid_of", "options_text"]

@@ -24,7 +24,7 @@ from openprior.guidance.grid import checked_grid, described
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import run_all
 from openprior.methods.base import Mechanism, Progress
-from openprior.methods.notation import MechanismLike
+from openprior.methods.mechanism_text import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
 from openprior.questions.workload import WorkloadLike, all_marginals, workload_on

@@ -47,7 +47,7 @@ def _fitted(name: str, kind: Any, value: Any) -> Any:
     if kind is bool and isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, str) and kind not in _WORDS:
-        from openprior.methods.notation import mechanism_from
+        from openprior.methods.mechanism_text import mechanism_from
 
         value = mechanism_from(value)
     if not isinstance(value, kind):

@@ -19,7 +19,7 @@ from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
-from openprior.methods.notation import MechanismLike, need_mechanism
+from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number

@@ -104,7 +104,7 @@ def _mechanical(given: Any) -> Mechanical:
     """What the caller wants to be audited, if it can be."""
     if isinstance(given, str):
         # By name: the room that has the list is above this one.
-        named: Mechanical = importlib.import_module("openprior.methods.notation").mechanism_from(given)
+        named: Mechanical = importlib.import_module("openprior.methods.mechanism_text").mechanism_from(given)
         return named
     facts = ("name", "is_pure", "public_table", "pure_options")
     if (

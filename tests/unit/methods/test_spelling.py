@@ -8,7 +8,7 @@ import openprior as op
 from openprior.command_line import arguments
 from openprior.errors import OptionError
 from openprior.guidance.grid import grid_of, options_text
-from openprior.methods.notation import mechanism_from, need_mechanism, settings_from
+from openprior.methods.mechanism_text import mechanism_from, need_mechanism, settings_from
 
 
 def test_a_name_with_its_options() -> None:
