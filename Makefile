@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench slow results docs golden browser lock clean
+.PHONY: help setup demo test check format bench slow results docs golden browser postgres lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -16,7 +16,7 @@ setup: $(STAMP) ## create .venv with everything the project needs
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "openprior needs Python 3.11 or newer; say PYTHON=python3.12 make ..."; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,files]'
 	@touch $(STAMP)
 
 demo: $(STAMP) ## release the embedded demo survey, with a report
@@ -62,9 +62,13 @@ browser: ## install Chromium for the tests of the report, where Debian packages 
 	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } \
 	  || echo "no Chromium: the tests of the report in a browser will be skipped"
 
+postgres: ## install a PostgreSQL server for its tests, where Debian packages can be installed
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql >/dev/null; } \
+	  || echo "no PostgreSQL: the tests of tables on a server will be skipped"
+
 lock: ## write constraints.txt anew from the newest versions that fit
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet -e '.[dev,spark]'
+	.venv-lock/bin/python -m pip install --quiet -e '.[dev,spark,files]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable > constraints.txt
 	rm -rf .venv-lock
 

@@ -24,11 +24,11 @@ TABLES = (PAGE.parents[1] / "README.md", PAGE.with_name("methods.md"))
 """Pages with the table of methods, between two comments."""
 BEGIN, END = "<!-- methods, written by make docs -->", "<!-- end of methods -->"
 GROUPS = {
-    "Releasing": ("release", "open_release", "Release", "Certificate"),
+    "Releasing": ("release", "open_release", "Release", "Certificate", "Progress"),
     "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
     "Before the budget is spent": ("plan", "screen", "tune", "best_mixture_error"),
-    "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "estimate_error"),
+    "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "compare", "estimate_error"),
     "Whether a mechanism keeps its promise": ("audit",),
     "Errors": ("OpenPriorError",),
 }

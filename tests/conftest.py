@@ -1,9 +1,12 @@
 """What many tests share: small random tables, progress that nobody looks at, and where the real data are."""
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pytest
 
 from openprior.methods.tilt import Tilt
 from openprior.privacy.ledger_file import LedgerFile
+from openprior.progress import Progress
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
 
@@ -86,6 +90,18 @@ def quiet(done: int, of: int, what: str) -> None:
     """Progress that nobody looks at, but that has to be said properly."""
     assert 0 <= done <= of
     assert what
+
+
+@contextlib.contextmanager
+def stopping(phase: str, done: int, error: type[BaseException]) -> Iterator[Callable[[Progress], None]]:
+    """A progress function that breaks the run off when a phase has come so far; every step is told to it."""
+
+    def stop(told: Progress) -> None:
+        if told.phase == phase and told.done == done:
+            raise error
+
+    with mock.patch("openprior.progress.EVERY", 0.0):
+        yield stop
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from openprior.progress import Progress
+
 __all__ = ["Watch", "watching"]
 
 
@@ -43,9 +45,9 @@ class Watch:
         """Note a text."""
         self.told.append((place, str(text)))
 
-    def progress(self, done: int, of: int, what: str) -> None:
-        """Progress that is written down."""
-        self.tell("progress", f"{done} of {of}: {what}")
+    def progress(self, told: Progress) -> None:
+        """Progress that is written down, but for times, which can be any number."""
+        self.tell("progress", f"{told.done} of {told.total}: {told.phase}")
 
     def show(self, *things: object) -> None:
         """Note how things present themselves."""

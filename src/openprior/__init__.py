@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from openprior.errors import OpenPriorError
+    from openprior.evaluation.compare import compare
     from openprior.evaluation.error_estimate import estimate_error
     from openprior.evaluation.groups import evaluate_groups
     from openprior.evaluation.metrics import evaluate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from openprior.methods.public import PublicProxy
     from openprior.methods.tilt import Tilt
     from openprior.privacy.auditing.audit import audit
+    from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
     from openprior.releases.release import Release, open_release, release
@@ -49,6 +51,7 @@ __all__ = [
     "MwemPub",
     "OpenPriorError",
     "PmwPub",
+    "Progress",
     "PublicProxy",
     "Reading",
     "Release",
@@ -58,6 +61,7 @@ __all__ = [
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "compare",
     "estimate_error",
     "evaluate",
     "evaluate_groups",
@@ -84,6 +88,7 @@ _HOMES = {
     "MwemPub": "methods.mwem_pub",
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
+    "Progress": "progress",
     "PublicProxy": "methods.public",
     "Reading": "schema.reading_rules",
     "Release": "releases.release",
@@ -93,6 +98,7 @@ _HOMES = {
     "all_marginals": "questions.workload",
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
+    "compare": "evaluation.compare",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",

@@ -19,6 +19,8 @@ A message names the thing, the value and the remedy in one line. It never carrie
 the private table: those are added only where the caller asked for them (`show_private`).
 """
 
+import re
+
 __all__ = [
     "BudgetExceeded",
     "DataError",
@@ -35,17 +37,34 @@ __all__ = [
     "SchemaError",
     "SourceError",
     "WorkloadError",
+    "without_passwords",
 ]
 
 
 _LONGEST = 400
+# user:password@ of an address, also one that was cut off, up to the last @ that follows; a port is no password.
+_PASSWORD = re.compile(
+    r"""((?:\bpostgres(?:ql)?:|:/)/{0,2}[^\s:@/]*):(?!\d{1,5}(?:[/\s'";,)#?]|$))(?:.*@)?\S*""", re.DOTALL
+)
+_OPTION = re.compile(r"""((?:password|passwd|pwd|token)=)[^\s&#;'"]*""", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """A text without the passwords of the addresses in it.
+
+    >>> without_passwords("no file postgresql://ada:secret@host/db#people; check it")
+    'no file postgresql://ada:… check it'
+    >>> without_passwords("spark://host:7077 and http://host/?password=secret&x=1")
+    'spark://host:7077 and http://host/?password=…&x=1'
+    """
+    return _OPTION.sub(r"\1…", _PASSWORD.sub(r"\1:…", text))
 
 
 class OpenPriorError(Exception):
     """Base of every error that openprior raises on purpose; one line, whatever names and values it quotes."""
 
     def __init__(self, message: str = "") -> None:
-        line = " ".join(str(message).split())
+        line = " ".join(without_passwords(str(message)).split())
         if len(line) > _LONGEST:
             line = (
                 f"{line[: _LONGEST * 5 // 8]} … {line[-_LONGEST * 5 // 16 :]}"  # the remedy stands at the end

@@ -4,7 +4,6 @@ A message quotes numbers and short texts only. Anything else is called by its ty
 place may be the private table.
 """
 
-import inspect
 import math
 import numbers
 import os
@@ -16,7 +15,6 @@ from typing import Any
 from openprior.errors import OpenPriorError, OptionError
 
 __all__ = [
-    "check_progress",
     "choice",
     "finite_number",
     "flag",
@@ -105,24 +103,6 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise OptionError(f"{name} ({shown(value)}) must be True or False")
     return value
-
-
-def check_progress(value: Any) -> None:
-    """Refuse what cannot be told of progress: it would end the work when it is first called, after the charge."""
-    if value is None:
-        return
-    fits = callable(value) and not isinstance(value, type)
-    if fits:
-        try:
-            inspect.signature(value).bind(0, 1, "what")
-        except TypeError:
-            fits = False
-        except ValueError:  # some that are not written in Python do not say what they take
-            pass
-    if not fits:
-        raise OptionError(
-            f"progress {shown(value)} cannot be called as (done, of, what); give such a function"
-        )
 
 
 def path_of(what: str, value: Any, *, error: type[OpenPriorError] = OptionError) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from openprior.errors import ReleaseError
 from openprior.given import path_of
 
-__all__ = ["appearing", "fresh", "sweep", "write_file"]
+__all__ = ["appearing", "filling", "fresh", "sweep", "write_file"]
 
 _LONGEST_NAME = 200
 """Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
@@ -26,12 +26,19 @@ def write_file(path: Path, text: str) -> None:
 
     An OSError, after which nothing has changed, is the caller's to explain: only the caller knows what the file is.
     """
+    with filling(path) as draft:
+        draft.write_bytes(text.encode())
+
+
+@contextlib.contextmanager
+def filling(path: Path) -> Iterator[Path]:
+    """A draft of a file, which takes its place when it is written and is gone if anything fails; as `write_file`."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         # Who may would put a file in the place of a device, such as /dev/null, and break whatever uses it.
         raise OSError(errno.EINVAL, "it is there and is no file")
     draft = _draft(path)
     try:
-        draft.write_bytes(text.encode())
+        yield draft
         _sync(draft)
         draft.replace(path)
     finally:

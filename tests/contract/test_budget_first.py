@@ -18,8 +18,9 @@ import pytest
 
 import openprior as op
 from openprior.counting.cells import Cells
-from openprior.errors import BudgetExceeded, EncodeError, OpenPriorError, PrivacyError
+from openprior.errors import BudgetExceeded, EncodeError, PrivacyError
 from openprior.guidance.mixture_error import best_mixture_error
+from openprior.methods.shared.loop import ROUNDS
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError
@@ -37,6 +38,7 @@ from openprior.schema.columns import Categorical
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder, Table
 from openprior.tables.source import Source
+from tests.conftest import stopping
 from tests.diary import DiaryLedger, DiarySource
 
 SIZES = {"a": 3, "b": 2, "c": 2}
@@ -295,7 +297,9 @@ def test_the_search_itself_finds() -> None:
 def test_no_count_in_a_release(tmp_path: Path) -> None:
     words: list[str] = []
     made = planted_release(
-        tmp_path, out=tmp_path / "release", progress=lambda *facts: words.append(str(facts))
+        tmp_path,
+        out=tmp_path / "release",
+        progress=lambda told: words.append(f"{told.phase}: {told.done} of {told.total}"),
     )
     for file in ("certificate.json", "report.html", "model/model.json", "workload.json", "schema.toml"):
         assert leaks((tmp_path / "release" / file).read_text(encoding="utf-8")) == []
@@ -308,20 +312,13 @@ def test_no_count_in_a_release(tmp_path: Path) -> None:
     assert leaks(json.dumps([e.details for e in events])) == []
 
 
-class Stopped(OpenPriorError):
+class Stopped(KeyboardInterrupt):
     """The run breaks."""
 
 
 def broken(tmp_path: Path, **more: Any) -> Path:
     """Break a run after two rounds; returns its journal."""
-    calls: list[int] = []
-
-    def stop(done: int, of: int, what: str) -> None:
-        calls.append(done)
-        if len(calls) == 2:
-            raise Stopped(f"at {done} of {of} {what}")
-
-    with pytest.raises(Stopped):
+    with stopping(ROUNDS, 2, Stopped) as stop, pytest.raises(Stopped):
         planted_release(tmp_path, out=tmp_path / "release", progress=stop, **more)
     return tmp_path / "release.journal"
 

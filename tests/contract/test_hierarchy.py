@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import openprior as op
 from openprior.counting.engine import Threads
 from openprior.counting.local import count_table
-from openprior.errors import EncodeError, OpenPriorError, OptionError, PrivacyError, WorkloadError
+from openprior.errors import EncodeError, OptionError, PrivacyError, WorkloadError
 from openprior.guidance.grid import described
 from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
 from openprior.methods.hierarchy.method import Hierarchy
@@ -47,7 +47,7 @@ from openprior.schema.columns import Categorical
 from openprior.schema.layout import Layout
 from openprior.schema.levels import Hierarchy as Above
 from openprior.tables.encode import Encoder, Table, encode_table
-from tests.conftest import quiet
+from tests.conftest import quiet, stopping
 from tests.diary import DiaryLedger, DiarySource
 from tests.formulas import epsilon_by_hand, rho_by_hand
 
@@ -1009,14 +1009,8 @@ def test_a_broken_run_resumes_without_paying_again(way: str, delta: float, tmp_p
     if way == "mst" and delta == 0:
         pytest.skip("mst is not pure")
     how = {"delta": delta, "mechanism": bent_by(way, SHORT, noise="laplace", own=False)}
-    calls: list[int] = []
-
-    def stop(done: int, of: int, what: str) -> None:
-        calls.append(done)
-        if len(calls) == 3:
-            raise OpenPriorError("stopped")
-
-    with pytest.raises(OpenPriorError, match="stopped"):
+    where = ("mst in every group", 2) if way == "mst" else ("estimating, level 2 of 2", 0)
+    with stopping(*where, KeyboardInterrupt) as stop, pytest.raises(KeyboardInterrupt):
         released(tmp_path, out=tmp_path / "out", progress=stop, **how)
     book = Ledger(tmp_path / "budget.sqlite")
     assert book.datasets()[0].runs[0].events > 0

@@ -9,9 +9,11 @@ import pytest
 
 import openprior as op
 from openprior.errors import JournalError, LedgerError, OptionError, ReleaseError, SourceError
+from openprior.methods.shared.loop import ROUNDS
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
+from tests.conftest import stopping
 
 pytestmark = pytest.mark.usefixtures("no_syncs")
 
@@ -54,14 +56,7 @@ def die(*args: Any, **named: Any) -> None:
 
 def broken(folder: Path, **more: Any) -> Path:
     """Stopped in the second round."""
-    calls: list[int] = []
-
-    def stop(done: int, of: int, what: str) -> None:
-        calls.append(done)
-        if len(calls) == 2:
-            raise Dead
-
-    with pytest.raises(Dead):
+    with stopping(ROUNDS, 2, Dead) as stop, pytest.raises(Dead):
         release(folder, progress=stop, **more)
     return folder / "out.journal"
 

@@ -142,6 +142,7 @@ def question(draw: random.Random) -> Call:
             {**asked, "public": public, "schema": schema, "delta": 1e-3, "noise": "laplace"},
         ),
         (op.evaluate, {**known, "private": private, "schema": None}),
+        (op.compare, {"releases": [good_release()] * 2, "private": private, "of": "answers"}),
         (op.evaluate_groups, {"release": good_release(), "private": private, "keys": ["city"]}),
         (op.tune, {**_TUNE, "public": public, "past": None, "schema": schema}),
     )

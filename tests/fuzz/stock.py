@@ -13,6 +13,7 @@ from typing import Any
 import openprior as op
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
+from tests.conftest import stopping
 
 __all__ = ["SCHEMA", "SECRETS", "UNIT", "fast", "good_release", "release_options", "rows", "take", "text"]
 
@@ -96,7 +97,7 @@ def _store() -> Path:
                 "private.csv", "public.csv", mechanism=made_by, workload=work, out=folder_name, **options
             )
         Ledger("budget.sqlite").set_budget("private", **BUDGET)
-        with contextlib.suppress(KeyboardInterrupt):
+        with stopping("measuring", 2, KeyboardInterrupt) as stop, contextlib.suppress(KeyboardInterrupt):
             op.release(
                 "private.csv",
                 "public.csv",
@@ -104,7 +105,7 @@ def _store() -> Path:
                 workload=work,
                 ledger="budget.sqlite",
                 out="out",
-                progress=_stop,
+                progress=stop,
                 **options,
             )
         assert Path("out.journal").exists() and not Path("out").exists()
@@ -112,11 +113,6 @@ def _store() -> Path:
 
 
 _OPEN: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _stop(done: int, of: int, what: str) -> None:
-    if done == 2:
-        raise KeyboardInterrupt
 
 
 def resume_options() -> dict[str, Any]:

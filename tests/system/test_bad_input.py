@@ -23,6 +23,7 @@ import pytest
 from openprior import Schema, open_release
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.ledger import Ledger
+from openprior.releases.certificate import FORMAT
 from openprior.tables.simulate import demo_surveys
 from tests.console import PROGRAM, Said, say
 
@@ -462,7 +463,7 @@ def test_evaluate(place: Path) -> None:
 
 
 DAMAGE = {
-    "certificate.json": b'{"format": 1, "epsilon": 1}',
+    "certificate.json": f'{{"format": {FORMAT}, "epsilon": 1}}'.encode(),
     "schema.toml": SCHEMA.replace('"a", "b"', '"a", "c"').encode(),
     "workload.json": b'{"marginals": [["zip"]], "weights": [1]}',
     "synthetic.parquet": b"PAR1 and no more",

@@ -20,6 +20,7 @@ import openprior as op
 from openprior.errors import OpenPriorError
 from openprior.privacy.ledger import Ledger
 from openprior.schema.base import Schema
+from tests.conftest import stopping
 from tests.console import say
 from tests.leaks import Watch, watching
 
@@ -181,12 +182,10 @@ def test_questions_and_commands(place: Path, capfd: pytest.CaptureFixture[str]) 
 
 def test_a_run_that_breaks_and_is_resumed(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with watching(place, capfd) as watch:
-
-        def stop(done: int, of: int, what: str) -> None:
-            if done == 1:
-                raise KeyboardInterrupt
-
-        with watch.catching(KeyboardInterrupt):
+        with (
+            stopping("choosing pairs of columns", 1, KeyboardInterrupt) as stop,
+            watch.catching(KeyboardInterrupt),
+        ):
             release(watch, mechanism=op.Mst(), progress=stop)
         assert Path("out.journal").exists()
         watch.read()

@@ -119,7 +119,7 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     assert sum(answers["estimate"].to_pylist()) == pytest.approx(ROWS)
     wanted = pq.read_table("out/answers.parquet")
     assert wanted.column_names == [
-        *("marginal", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
+        *("marginal", "query", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
     ]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())
@@ -143,7 +143,7 @@ def test_every_kind_of_file_gives_the_same_release(place: Path, kind: str) -> No
 
 def test_csv_output(place: Path) -> None:
     done(*release("--format", "csv"))
-    assert {p.name for p in Path("out").iterdir()} == FILES - {"synthetic.parquet"} | {"synthetic.csv"}
+    assert {p.name for p in Path("out").iterdir()} == {n.replace(".parquet", ".csv") for n in FILES}
     with Path("out/synthetic.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert tuple(rows[0]) == COLUMNS and len(rows) == ROWS + 1
@@ -199,8 +199,9 @@ def test_json(place: Path) -> None:
 
 
 COMMANDS = (
-    ("release",), ("check",), ("evaluate",), ("mechanisms",), ("demo",), ("schema", "draft"), ("ledger", "show"),
-    ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",), ("estimate",), ("audit",),
+    ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
+    ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
+    ("estimate",), ("audit",), ("answers",), ("rows",), ("schema", "check"),
 )  # fmt: skip
 
 

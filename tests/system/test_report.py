@@ -1,6 +1,7 @@
 """The report in a real browser: drawn, readable in both themes, usable by keyboard, harmless, quiet on the network."""
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import openprior as op
 from openprior.evaluation.metrics import evaluate, write_report
 from openprior.report import render
 from openprior.schema.base import Schema
+from openprior.schema.bins import Datetime, Real
 from openprior.schema.columns import Categorical
 from openprior.tables.simulate import demo_surveys
 from tests.browser import CHROMIUM, Browser, browser
@@ -19,7 +21,7 @@ from tests.browser import CHROMIUM, Browser, browser
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
 
 COLUMNS = ["region", "age", "sex", "income", "chronic"]
-SECTIONS = ["promise", "budget", "origin", "columns", "answers", "limits", "check"]
+SECTIONS = ["promise", "budget", "origin", "scope", "columns", "answers", "limits", "check"]
 EVIL = (
     "</script><img src=x onerror='window.harmed=1'>",
     '"><svg onload=window.harmed=1>',
@@ -65,6 +67,94 @@ def _evil() -> op.Release:
         rows, others, schema=schema, workload=op.all_marginals(2), epsilon=1.0, delta=1e-9, seed=1,
         mechanism=op.PublicProxy(), dataset="</title><script>window.harmed=1</script>",
     )  # fmt: skip
+
+
+LONG = (
+    "never married, living alone or with relatives, no children in the household",
+    "married or in a registered partnership, spouse present in the household",
+    "widowed",
+)
+NAMES = (
+    "marital_status_of_the_reference_person",
+    "marital_status_of_the_second_person",
+    "INCOME_IN_2024",
+    "day",
+)
+
+
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of long labels, long names, incomes and days."""
+    schema = Schema(
+        (
+            *(Categorical(name=n, values=LONG, missing=True) for n in NAMES[:2]),
+            Real(name=NAMES[2], bins=(0, 12_000, 30_000, 1_250_000), out_of_domain="clip"),
+            Datetime(name=NAMES[3], dtype="date32", bins=tuple(date(2020 + i, 1, 1) for i in range(5))),
+        )
+    )
+    draw = np.random.default_rng(1)
+    days = [date(2020, 1, 1) + timedelta(days=int(d)) for d in draw.integers(0, 1400, 200)]
+    rows, others = (
+        pa.table(
+            {
+                **{n: draw.choice(LONG, 200).tolist() for n in NAMES[:2]},
+                NAMES[2]: draw.uniform(0, 60_000, 200),
+                NAMES[3]: pa.array(draw.permutation(days).tolist(), pa.date32()),
+            }
+        )
+        for _ in range(2)
+    )
+    made = op.release(
+        rows, others, schema=schema, workload=op.all_marginals(2), epsilon=1.0, delta=1e-9,
+        mechanism=op.PublicProxy(), title="A title " * 20, about="About. " * 200, contact="w" * 400,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("wordy") / "report.html"
+    path.write_text(render(made), encoding="utf-8")
+    return path
+
+
+OVERLAPS = """(() => {
+  const box = (e) => e.getBoundingClientRect();
+  const boxes = (selector) => [...document.querySelectorAll(selector)].map((e) => [e.textContent, box(e)]);
+  const beside = (a, b) => a.right - 1 <= b.left || a.bottom - 1 <= b.top;
+  const apart = (a, b) => beside(a, b) || beside(b, a);
+  const meet = ([one, a], [other, b]) => { if (!apart(a, b)) found.push([one, other]); };
+  const found = [];
+  const among = (list) => list.forEach((a, i) => list.slice(i + 1).forEach((b) => meet(a, b)));
+  for (const card of document.querySelectorAll("#pictures .card")) {
+    card.id = "looked-at";
+    among(boxes("#looked-at li span, #looked-at .shares li, #looked-at .ends span, #looked-at h3"));
+    for (const label of boxes("#looked-at li span"))
+      for (const bar of boxes("#looked-at svg rect.syn, #looked-at svg rect.pub")) meet(label, bar);
+    card.id = "";
+  }
+  among(boxes("svg.heat[viewBox] text[text-anchor=end]"));
+  for (const map of document.querySelectorAll("svg.heat[viewBox]")) {
+    const all = box(map);
+    for (const text of map.querySelectorAll("text")) {
+      const own = box(text), sticks = own.left < all.left - 1 || own.right > all.right + 1 || own.top < all.top - 1;
+      if (sticks) found.push([text.textContent, "outside"]);
+    }
+  }
+  return found; })()"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_long_labels_are_readable_and_do_not_overlap(tab: Browser, wordy: Path, width: int) -> None:
+    tab.look(width, 900)
+    tab.open(wordy)
+    assert tab.js(OVERLAPS) == []
+    assert tab.js("document.documentElement.scrollWidth") <= width
+    # Of a label on two lines at least thirty letters can be seen.
+    rooms = tab.js(
+        "[...document.querySelectorAll('#pictures .two li > span')].filter((s) => !s.closest('.shares'))"
+        ".map((s) => [s.textContent.length, s.getBoundingClientRect().width * s.getBoundingClientRect().height])"
+    )
+    assert len(rooms) == 8
+    assert all(room >= 30 * 6 * 16 for letters, room in rooms if letters > 60), rooms
+    labels = tab.js("[...document.querySelectorAll('#pictures li > span')].map((s) => s.textContent)")
+    assert {"12,000 to below 30,000", "2020-01-01 to 2020-12-31", *LONG} <= set(labels)
+    harmless(tab, wordy)
 
 
 def harmless(tab: Browser, path: Path) -> None:
@@ -236,7 +326,7 @@ def test_print_shows_all_of_it_on_white(
     tab.look(800, 1100, scheme="dark", media="print")
     tab.open(pages[name])
     tab.js("document.documentElement.dataset.theme = 'dark'")
-    sections = [*SECTIONS[:4], "error", *SECTIONS[4:]] if name == "evaluated" else SECTIONS
+    sections = [*SECTIONS[:5], "error", *SECTIONS[5:]] if name == "evaluated" else SECTIONS
     shown = tab.js(
         """[...document.querySelectorAll("main > section")].filter((s) => s.getBoundingClientRect().height > 50)
             .map((s) => s.id)"""

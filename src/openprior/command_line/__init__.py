@@ -3,15 +3,16 @@
 main.py            the program: families of commands, errors as one line
 program.py         every option at most once
 releasing.py       release, check, mechanisms
+asking.py          answers, rows
 guiding.py         plan, screen, tune
 evaluating.py      evaluate, estimate
 auditing.py        audit
 ledgers.py         ledger show, budget, close
-schemas.py         schema draft
+schemas.py         schema draft, check
 demo.py            demo
 demonstration.py   what the demo does
 arguments.py       what words on the command line mean
 options.py         options that mean the same everywhere
 reading_options.py options on how text is written in the files
-terminal.py        what a person sees: JSON, progress, warnings, bugs
+terminal.py        what a person sees: JSON, tables, warnings, bugs
 """

@@ -1,10 +1,14 @@
 """What words on the command line mean beyond what the library itself reads: tables, and mechanisms with -O options."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 from openprior.errors import OptionError
+from openprior.progress import phase
+from openprior.tables.address import is_database
 
-__all__ = ["grid", "mechanism", "table"]
+__all__ = ["grid", "mechanism", "named_folders", "table"]
 
 
 def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
@@ -12,12 +16,30 @@ def table(path: str, engine: str, master: str | None, reading: Any) -> Any:
     if engine not in ("local", "spark"):
         raise OptionError(f"engine '{engine}' is unknown; use local or spark")
     if engine == "spark":
+        if is_database(path):
+            raise OptionError("Spark reads files here, and no databases; leave out --engine spark")
         from openprior.spark.reading import read_path
 
-        return read_path(path, master, reading)
+        with phase("starting Spark"):
+            return read_path(path, master, reading)
     if master is not None:
         raise OptionError("a Spark master without Spark; add --engine spark")
     return path
+
+
+def named_folders(texts: list[str]) -> dict[str, Path]:
+    """Folders by name, given as FOLDER or NAME=FOLDER; a folder that is there may have the sign in its own name."""
+    folders: dict[str, Path] = {}
+    for text in texts:
+        name, sign, path = text.partition("=")
+        if not sign or os.path.isdir(text):
+            name, path = os.path.basename(os.path.abspath(text)), text
+        if not name.strip() or not path:
+            raise OptionError(f"'{text}' is no release; write FOLDER or NAME=FOLDER")
+        if name.strip() in folders:
+            raise OptionError(f"two releases are called '{name.strip()}'; write NAME=FOLDER with other names")
+        folders[name.strip()] = Path(path)
+    return folders
 
 
 def mechanism(name: str, options: list[str]) -> Any:

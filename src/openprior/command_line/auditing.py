@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line import arguments
-from openprior.command_line.options import Json
+from openprior.command_line.options import Json, Quiet
 from openprior.command_line.terminal import print_json, print_table
-from openprior.command_line.terminal import progress as progress_bar
 from openprior.errors import OptionError
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -41,6 +41,7 @@ def audit(
     runs: Annotated[int, typer.Option(min=1, help="Recorded runs per setting.")] = 2,
     neighbours: Annotated[int, typer.Option(min=1, help="Neighbours that each is replayed on.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of tables and outcomes.")] = 0,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Check that mechanisms keep their promise: same path on neighbours, moves within sensitivity, cost within charge.
@@ -51,7 +52,7 @@ def audit(
 
     chosen = [m for text in mechanisms or _all() for m in _mechanisms(text)]
     audits = []
-    with progress_bar("auditing") as progress:
+    with watching(not quiet):
         for mechanism in chosen:
             audits.append(
                 op.audit(
@@ -60,7 +61,6 @@ def audit(
                     runs=runs,
                     neighbours=neighbours,
                     seed=seed,
-                    progress=progress,
                 )
             )
     whole = audits[0]

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from openprior.command_line.options import Json, Out, check_new
+from openprior.command_line.options import Json, Out, Quiet, check_new
 from openprior.command_line.terminal import print_json, stoppable
-from openprior.command_line.terminal import progress as progress_bar
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -28,6 +28,7 @@ def demo(
             readable=False,
         ),
     ] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Two simulated surveys, a year apart: release the second with the first as prior, and compare methods."""
@@ -42,8 +43,8 @@ def demo(
             typer.echo(f"wrote {' and '.join(str(tables / name) for name in names)}, {rows:,} rows each")
         return
     check_new(out)
-    with stoppable(out), progress_bar("demo") as progress:
-        found = run_demo(out, epsilon=epsilon, rows=rows, progress=progress)
+    with stoppable(out), watching(not quiet):
+        found = run_demo(out, epsilon=epsilon, rows=rows)
     if json:
         print_json(found)
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from openprior.errors import OptionError
 from openprior.evaluation.metrics import evaluate
-from openprior.methods.base import Mechanism, Progress
+from openprior.methods.base import Mechanism
 from openprior.methods.public import PublicProxy
 from openprior.methods.tilt import Tilt
 from openprior.questions.workload import all_marginals
@@ -45,9 +45,7 @@ def _check_rows(rows: int) -> None:
         raise OptionError(f"rows ({rows}) must be at least 500, or the two surveys have too little in common")
 
 
-def run_demo(
-    out: str | Path, *, epsilon: float, rows: int, progress: Progress | None = None
-) -> dict[str, Any]:
+def run_demo(out: str | Path, *, epsilon: float, rows: int) -> dict[str, Any]:
     """Release the second survey into `out` with Tilt; returns its errors beside those of either survey alone."""
     _check_rows(rows)
     public, private = _surveys(rows)
@@ -70,7 +68,7 @@ def run_demo(
             mechanism=mechanism,
             out=folder,
             dataset="demo survey 2024",
-            progress=progress,
+            about="An invented population: this year's survey as the private table, last year's as the public one.",
         )
         seconds = time.perf_counter() - begin
         errors = evaluate(released, private)

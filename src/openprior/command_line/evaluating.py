@@ -1,13 +1,14 @@
-"""`openprior evaluate` and `openprior estimate`: how good a release is, for your eyes only or for everyone's."""
+"""`openprior evaluate`, `compare` and `estimate`: how good a release is, for your eyes only or for everyone's."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from openprior.command_line import options
+from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Wait
-from openprior.command_line.terminal import print_json
+from openprior.command_line.terminal import print_json, print_table
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -20,6 +21,9 @@ Work = Annotated[str | None, typer.Option(help="As for 'release'; default: the r
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the list."""
     app.command(epilog="Example: openprior evaluate release --private private.csv")(evaluate)
+    app.command(epilog="Example: openprior compare tilt=release-1 aim=release-2 --private private.csv")(
+        compare
+    )
     app.command(epilog="Example: openprior estimate release --private private.csv --epsilon 0.05")(estimate)
 
 
@@ -31,7 +35,9 @@ def evaluate(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Report file; default: RELEASE.evaluation/report.html, outside the release.", readable=False
+            help="Report file, or a folder for it, which is made; default: RELEASE.evaluation/report.html, "
+            "outside the release.",
+            readable=False,
         ),
     ] = None,
     target: Annotated[
@@ -47,20 +53,22 @@ def evaluate(
 ) -> None:
     """Measure a release against the private table and write a report. NOT PRIVATE: for your eyes only."""
     import openprior as op
-    from openprior.evaluation.metrics import check_place, write_report, write_text
+    from openprior.evaluation.metrics import check_place, report_file, write_report, write_text
+    from openprior.tables.source import open_source
 
     # Beside the release folder, not in it: what is published must not carry private figures.
-    place = report or _beside(release, ".evaluation") / "report.html"
+    place = report_file(report) if report else _beside(release, ".evaluation") / "report.html"
     check_place(place)
     opened = op.open_release(release)
-    errors = op.evaluate(opened, private, workload=workload, of=of)
-    quality = None if quick and target is None else op.evaluate_quality(opened, private, target=target)
-    write_report(opened, errors, private, place, quality=quality)
+    rows = open_source(private, opened.schema)  # once for all, because a workbook is read as a whole
+    errors = op.evaluate(opened, rows, workload=workload, of=of)
+    quality = None if quick and target is None else op.evaluate_quality(opened, rows, target=target)
+    write_report(opened, errors, rows, place, quality=quality)
     facts = {name: getattr(errors, name) for name in ("workload_error", "max_error", "mean_error", "rmse")}
     written = {"report": str(place)}
     detail: dict[str, Any] = {}
     if groups is not None:
-        each = op.evaluate_groups(opened, private, [g.strip() for g in groups.split(",")])
+        each = op.evaluate_groups(opened, rows, [g.strip() for g in groups.split(",")])
         picture = place.with_name("groups.svg")
         write_text(picture, each.picture())
         facts["group_error"] = each.error
@@ -89,6 +97,62 @@ def evaluate(
     typer.echo(f"wrote {' and '.join(written.values())}")
 
 
+def compare(
+    releases: Annotated[
+        list[str],
+        typer.Argument(help="Release folders, each as FOLDER or NAME=FOLDER.", metavar="RELEASES..."),
+    ],
+    private: Annotated[
+        str | None,
+        typer.Option(
+            help="The private table they were made from; without it, they are compared with one another."
+        ),
+    ] = None,
+    of: Of = "synthetic",
+    workload: Annotated[
+        str | None, typer.Option(help="As for 'release'; default: the releases' own, if it is the same.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Page to write, or a folder for it; default: comparison.html in FIRST.evaluation, or in "
+            "FIRST.comparison without --private.",
+            readable=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Lay releases side by side: errors, ε, method. NOT PRIVATE with --private: for your eyes only."""
+    import openprior as op
+    from openprior.evaluation.comparison import check_page
+    from openprior.evaluation.metrics import report_file
+
+    folders = arguments.named_folders(releases)
+    # With private figures it goes where those of 'evaluate' go.
+    beside = _beside(next(iter(folders.values())), ".comparison" if private is None else ".evaluation")
+    place = report_file(report, "comparison.html") if report else beside / "comparison.html"
+    check_page(place, is_private=private is None)
+    compared = op.compare(
+        {name: op.open_release(folder) for name, folder in folders.items()},
+        private,
+        workload=workload,
+        of=of,
+    )
+    compared.save(place)
+    if json:
+        print_json({**compared.as_dict(), "report": str(place)})
+        return
+    if compared.notice:
+        typer.echo(compared.notice)
+    headings, rows = compared.table()
+    print_table(f"{len(rows)} releases", headings, rows)
+    headings, rows = compared.column_table()
+    if rows:
+        print_table("Mean L1 error of the tables with a column in them", headings, rows)
+    for line in (*compared.notes(), f"wrote {place}"):
+        typer.echo(line)
+
+
 def estimate(
     release: Folder,
     private: Private,
@@ -105,6 +169,7 @@ def estimate(
     dataset: Annotated[str | None, typer.Option(help="Name in the ledger; default: the release's.")] = None,
     acknowledge_refusals: options.Acknowledge = False,
     insecure_seed: options.Seed = None,
+    quiet: options.Quiet = False,
     json: Json = False,
 ) -> None:
     """Measure a release's workload error privately, for an extra ε: this may be published with it."""
@@ -115,18 +180,19 @@ def estimate(
     place = out or _beside(release, ".estimate")
     folder = fresh(place)
     opened = op.open_release(release)
-    errors = op.estimate_error(
-        opened,
-        private,
-        epsilon=epsilon,
-        delta=delta,
-        workload=workload,
-        of=of,
-        ledger=options.chosen_ledger(ledger, ledger_timeout),
-        dataset=dataset,
-        seed=insecure_seed,
-        acknowledge_refusals=acknowledge_refusals,
-    )
+    with watching(not quiet):
+        errors = op.estimate_error(
+            opened,
+            private,
+            epsilon=epsilon,
+            delta=delta,
+            workload=workload,
+            of=of,
+            ledger=options.chosen_ledger(ledger, ledger_timeout),
+            dataset=dataset,
+            seed=insecure_seed,
+            acknowledge_refusals=acknowledge_refusals,
+        )
     write_estimate(errors, opened, folder)
     if json:
         print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})

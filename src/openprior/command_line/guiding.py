@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line import arguments, options, reading_options
-from openprior.command_line.options import Json, Wait
+from openprior.command_line.options import Json, Quiet, Wait
 from openprior.command_line.terminal import print_json, print_table
-from openprior.command_line.terminal import progress as progress_bar
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -89,26 +89,30 @@ def screen(
     delimiter: reading_options.Delimiter = None,
     date_format: reading_options.DateFormat = None,
     null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Rank public tables by how close they are to the private one, for a small ε that the ledger is charged."""
     import openprior as op
 
-    screening = op.screen(
-        private,
-        public,
-        epsilon=epsilon,
-        delta=delta,
-        schema=None if schema is None else op.Schema.load(schema),
-        by=by,
-        marginals=marginals,
-        relation=relation,
-        ledger=options.chosen_ledger(ledger, ledger_timeout),
-        dataset=dataset,
-        seed=insecure_seed,
-        acknowledge_refusals=acknowledge_refusals,
-        reading=reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values),
-    )
+    with watching(not quiet):
+        screening = op.screen(
+            private,
+            public,
+            epsilon=epsilon,
+            delta=delta,
+            schema=None if schema is None else op.Schema.load(schema),
+            by=by,
+            marginals=marginals,
+            relation=relation,
+            ledger=options.chosen_ledger(ledger, ledger_timeout),
+            dataset=dataset,
+            seed=insecure_seed,
+            acknowledge_refusals=acknowledge_refusals,
+            reading=reading_options.reading(
+                encoding, decimal, thousands, delimiter, date_format, null_values
+            ),
+        )
     if json:
         print_json({**screening.as_dict(), "ledger": None if ledger is None else str(ledger)})
         return
@@ -166,12 +170,13 @@ def tune(
     delimiter: reading_options.Delimiter = None,
     date_format: reading_options.DateFormat = None,
     null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
     import openprior as op
 
-    with progress_bar("tuning") as progress:
+    with watching(not quiet):
         tuning = op.tune(
             public,
             past,
@@ -187,7 +192,6 @@ def tune(
             reading=reading_options.reading(
                 encoding, decimal, thousands, delimiter, date_format, null_values
             ),
-            progress=progress,
         )
     if json:
         print_json(tuning.as_dict())

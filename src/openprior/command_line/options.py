@@ -15,6 +15,7 @@ __all__ = [
     "Ledger",
     "Mechanism",
     "Out",
+    "Quiet",
     "Schema",
     "Seed",
     "Wait",
@@ -26,6 +27,7 @@ __all__ = [
 
 # Paths have readable=False: what cannot be read gets our own line and exit code 1, not Typer's box and 2.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress; warnings and results stay.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write; must not exist.", readable=False)]
 Wait = Annotated[float, typer.Option("--ledger-timeout", min=0, help="Seconds to wait for a locked ledger.")]
 Ledger = Annotated[Path | None, typer.Option(help="Budget file kept across releases.", readable=False)]

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from openprior.command_line import arguments, options, reading_options
-from openprior.command_line.options import Json, Out, Wait
+from openprior.command_line.options import Json, Out, Quiet, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
-from openprior.command_line.terminal import progress as progress_bar
 from openprior.errors import ReleaseError
+from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
 
@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def release(
-    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
+    private: Annotated[
+        str, typer.Argument(help="The private table: a file, a folder of them, or duckdb:FILE#TABLE.")
+    ],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
     delta: Annotated[
@@ -62,7 +64,12 @@ def release(
         ),
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
-    format: Annotated[str, typer.Option(help="Synthetic rows as parquet | csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
+    title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
+    about: Annotated[
+        str | None, typer.Option(help="What the release is about; the report opens with it.")
+    ] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom to ask about it; is published with it.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a broken run without paying again; needs --ledger.")
     ] = False,
@@ -76,6 +83,7 @@ def release(
     delimiter: reading_options.Delimiter = None,
     date_format: reading_options.DateFormat = None,
     null_values: reading_options.NullValues = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
@@ -84,7 +92,7 @@ def release(
 
     declared = None if schema is None else Schema.load(schema)
     reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
-    with stoppable(out), progress_bar("releasing") as progress:
+    with stoppable(out), watching(not quiet):
         made = op.release(
             public=public,
             schema=declared,
@@ -99,10 +107,12 @@ def release(
             relation=relation,
             dataset=dataset,
             format=format,
+            title=title,
+            about=about,
+            contact=contact,
             resume=resume,
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
-            progress=progress,
             # Last: starting Spark takes seconds.
             private=arguments.table(private, engine, spark_master, reading_of(declared, reading)),
         )

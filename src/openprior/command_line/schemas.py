@@ -146,31 +146,15 @@ def schema_check(
             "read as a public table; of a private one say --private, or --epsilon for shares with noise"
         )
     typer.echo(checked.verdict)
-    rows = [
-        (
-            c.name,
-            c.kind,
-            _percent(c.outside),
-            _percent(c.shares["first"]),
-            _percent(c.shares["last"]),
-            _percent(c.shares["missing"]),
-            c.words,
-        )
-        for c in checked.columns
-    ]
-    headings = ("column", "kind", "outside", "first bin", "last bin", "missing", "what becomes of them")
-    print_table(f"What {schema.name} does to {checked.rows:,.0f} rows", headings, rows)
+    sheet = checked.sheet()
+    print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings, sheet.rows)
+    for line in sheet.notes[1:]:
+        typer.echo(line)
     if checked.certificate is not None:
-        reach = max(c.reach or 0.0 for c in checked.columns)
-        typer.echo(f"noise: each share is within {_percent(reach)} in 95 of 100 cases")
-        for line in (checked.certificate.statement, *options.ledger_note(ledger)):
+        for line in options.ledger_note(ledger):
             typer.echo(line)
     if out is not None:
         typer.echo(f"wrote {out}")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * max(share, 0.0):.1f} %"
 
 
 def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:

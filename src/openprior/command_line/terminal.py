@@ -1,8 +1,7 @@
-"""What a person sees in the terminal: JSON, progress, one-line warnings, and bugs that quote nothing private."""
+"""What a person sees in the terminal: JSON, tables, one-line warnings, and bugs that quote nothing private."""
 
 import contextlib
 import json
-import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ __all__ = [
     "one_line",
     "print_json",
     "print_table",
-    "progress",
     "show_bug",
     "show_warning",
     "stoppable",
@@ -83,21 +81,3 @@ def stoppable(out: Path) -> Iterator[None]:
         then = "continue it without paying again with --resume" if kept else "nothing was written"
         typer.echo(f"stopped; {then}", err=True)
         raise typer.Exit(130) from None
-
-
-@contextlib.contextmanager
-def progress(title: str) -> Iterator[Any]:
-    """A progress bar on stderr when someone is watching; silence otherwise."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def step(done: int, of: int, what: str) -> None:
-            bar.update(task, completed=done, total=of, description=what)
-
-        yield step

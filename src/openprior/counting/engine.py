@@ -5,9 +5,9 @@ on every item of a list, side by side, and holds no rows. A source that lives on
 source is counted here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.counting.cores import workers
 from openprior.counting.local import count_batches
+from openprior.progress import Phase, here
 from openprior.tables.encode import Encoder
 from openprior.tables.source import Source
 
@@ -29,7 +30,8 @@ class Executor(Protocol):
 
     def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """The function's value for each item, in order. It may be sent elsewhere, with the items: function and items
-        hold only what is public or was released."""
+        hold only what is public or was released. Where progress can be seen, an item is a step of the phase that is
+        open where this is called."""
         ...
 
 
@@ -51,8 +53,12 @@ class Threads:
 
     def each(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """Side by side, in order."""
+        work, values = here(), []
         with ThreadPoolExecutor(workers()) as pool:
-            return list(pool.map(function, items))
+            for value in pool.map(function, items):
+                values.append(value)
+                work.advance()
+        return values
 
 
 class _Local:
@@ -62,7 +68,14 @@ class _Local:
 
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
         encode = encoder.one_pass()
-        return count_batches(encoder.source.batches(encoder.columns_read), encode, cells)
+        return count_batches(_told(encoder.source.batches(encoder.columns_read), here()), encode, cells)
+
+
+def _told(batches: Iterable[Any], work: Phase) -> Iterator[Any]:
+    """The batches; their rows are steps of the phase, which tells them only where they are public."""
+    for batch in batches:
+        yield batch
+        work.advance(batch.num_rows)
 
 
 @runtime_checkable

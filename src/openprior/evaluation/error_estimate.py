@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.display import Sheet, Shown
 from openprior.evaluation.metrics import released_shares, wanted_workload
 from openprior.given import text_of
 from openprior.privacy.error_statistics import ScoreValue
@@ -31,8 +32,8 @@ from openprior.whole import appearing
 __all__ = ["ErrorEstimate", "estimate_error", "reach95", "write_estimate"]
 
 
-@dataclass(frozen=True)
-class ErrorEstimate:
+@dataclass(frozen=True, repr=False)
+class ErrorEstimate(Shown):
     """Errors of a release, measured with noise; what it says is differentially private."""
 
     workload_error: float
@@ -73,6 +74,20 @@ class ErrorEstimate:
         """What release and estimate promise together: their ε add up, and their δ."""
         epsilon, delta = self.epsilon + self.release.epsilon, self.delta + self.release.delta
         return f"Release and estimate together are differentially private with ε = {epsilon:g} and δ = {delta:g}."
+
+    def sheet(self) -> Sheet:
+        """Both errors with their intervals, and what is promised."""
+        rows = (
+            ("workload error", *(f"{v:.4f}" for v in (self.workload_error, self.low, self.high))),
+            (
+                "largest error of a cell",
+                *(f"{v:.4f}" for v in (self.max_error, self.max_low, self.max_high)),
+            ),
+        )
+        what = "released rows" if self.of == "synthetic" else self.of
+        title = f"Errors of the {what}, measured privately for ε = {self.epsilon:g}, δ = {self.delta:g}"
+        warning = "" if self.is_private else self.certificate.noise
+        return Sheet(title, ("", "estimate", "from", "to"), rows, (self.statement, self.together), warning)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

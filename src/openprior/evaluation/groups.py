@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError, WorkloadError
 from openprior.evaluation.metrics import NOTICE, tables_of
 from openprior.given import several, whole_number
@@ -30,8 +31,8 @@ __all__ = ["GroupErrors", "evaluate_groups"]
 _WORST = 2.0
 
 
-@dataclass(frozen=True)
-class GroupErrors:
+@dataclass(frozen=True, repr=False)
+class GroupErrors(Shown):
     """Errors by group against the private table. NOT PRIVATE."""
 
     error: float
@@ -53,6 +54,15 @@ class GroupErrors:
         """The groups by error, largest first."""
         order = np.argsort(-self.errors, kind="stable")
         return [(self.labels[i], float(self.errors[i])) for i in order]
+
+    def sheet(self) -> Sheet:
+        """The groups by error, largest first. NOT PRIVATE."""
+        rows = tuple((*label, f"{error:.4f}") for label, error in self.worst)
+        title = f"Mean L1 error by {' and '.join(self.keys)}: {self.error:.4f} over {len(rows):,} groups"
+        notes = (
+            f"{self.penalised:,} groups have a number of rows that is far off; {self.stray:,} stray rows.",
+        )
+        return Sheet(title, (*self.keys, "error"), rows, notes, self.notice)
 
     def picture(self) -> str:
         """A heat map as SVG: the last key across (years, say), the others down."""

@@ -81,14 +81,17 @@ class Loss:
         }
 
 
-def losses_of(released: Any, private: Any, schema: Schema) -> tuple[Loss, ...]:
-    """The losses of all columns, the largest distance first. NOT PRIVATE."""
-    rows, truth = open_source(released, schema), open_source(private, schema)
+def losses_of(
+    released: Any, private: Any, schema: Schema, released_schema: Schema | None = None
+) -> tuple[Loss, ...]:
+    """The losses of all columns, largest distance first; released rows may be spelled otherwise. NOT PRIVATE."""
+    spelled = schema if released_schema is None else released_schema
+    rows, truth = open_source(released, spelled), open_source(private, schema)
     wider, fates = with_fates(schema)
     marginals: list[Marginal] = [(name,) for name in wider.names]
     theirs, n = counted(truth, wider, marginals, private=True)
-    ours, m = counted(rows, schema, marginals[: len(schema.names)], private=False)
-    before = _raw(rows, truth, schema, fates)
+    ours, m = counted(rows, spelled, marginals[: len(schema.names)], private=False)
+    before = _raw(rows, truth, schema, spelled, fates)
     found = []
     for column in schema.columns:
         p, q = theirs[(column.name,)] / n, ours[(column.name,)] / m
@@ -126,12 +129,14 @@ def _distance(column: Column, p: NDArray[np.float64], q: NDArray[np.float64]) ->
     return float(np.abs(p - q).sum()) / 2
 
 
-def _raw(rows: Source, truth: Source, schema: Schema, fates: Mapping[str, Fate]) -> dict[str, float]:
+def _raw(
+    rows: Source, truth: Source, schema: Schema, spelled: Schema, fates: Mapping[str, Fate]
+) -> dict[str, float]:
     """The distances of the values, one pass over each table."""
     comparing: dict[str, _Steps | _Listed] = {
-        column.name: _Steps(column, schema.reading)
+        column.name: _Steps(column, schema.reading, spelled.reading)
         if isinstance(column, Binned)
-        else _Listed(fates[column.name], schema.reading)
+        else _Listed(fates[column.name], schema.reading, spelled.reading)
         for column in schema.columns
     }
     for batch in rows.batches(schema.names):
@@ -146,20 +151,20 @@ def _raw(rows: Source, truth: Source, schema: Schema, fates: Mapping[str, Fate])
 class _Listed:
     """Listed values, missing, and those that fit nothing."""
 
-    def __init__(self, fate: Fate, reading: Reading) -> None:
-        self._coder = FateCoder(fate, reading)
+    def __init__(self, fate: Fate, reading: Reading, released: Reading) -> None:
+        self._coder, self._released = FateCoder(fate, reading), FateCoder(fate, released)
         self._known = fate.probe.size  # the listed values and missing
         self._ours = np.zeros(self._coder.probe.refused_null + 1, np.int64)
         self._theirs = self._ours.copy()
 
     def release(self, array: Any) -> None:
-        self._ours += self._count(array)
+        self._ours += self._count(self._released, array)
 
     def add(self, array: Any) -> None:
-        self._theirs += self._count(array)
+        self._theirs += self._count(self._coder, array)
 
-    def _count(self, array: Any) -> Counts:
-        counts: Counts = np.bincount(self._coder.codes(array), minlength=len(self._ours))
+    def _count(self, coder: FateCoder, array: Any) -> Counts:
+        counts: Counts = np.bincount(coder.codes(array), minlength=len(self._ours))
         return counts
 
     def distance(self) -> float:
@@ -171,8 +176,8 @@ class _Listed:
 class _Steps:
     """Numbers: cumulative shares, at every released number and between two of them."""
 
-    def __init__(self, column: Binned, reading: Reading) -> None:
-        self._column, self._reading = column, reading
+    def __init__(self, column: Binned, reading: Reading, released: Reading) -> None:
+        self._column, self._reading, self._released = column, reading, released
         self._parts: list[NDArray[Any]] = []
         self._without = 0  # released rows without a number
         self._grid: NDArray[Any] | None = None
@@ -180,7 +185,7 @@ class _Steps:
         self._lacking = 0  # private ones
 
     def release(self, array: Any) -> None:
-        values = self._numbers(array)
+        values = self._numbers(array, self._released)
         self._parts.append(values)
         self._without += len(array) - len(values)
 
@@ -191,7 +196,7 @@ class _Steps:
             self._ours = np.zeros(2 * len(self._grid) + 1, np.int64)
             self._ours[1::2] = counts
             self._theirs, self._parts = np.zeros_like(self._ours), []
-        values = self._numbers(array)
+        values = self._numbers(array, self._reading)
         self._lacking += len(array) - len(values)
         if len(self._grid):
             # Slot 2i is between grid points i − 1 and i, slot 2i + 1 is grid point i.
@@ -201,9 +206,9 @@ class _Steps:
         else:
             self._theirs[0] += len(values)
 
-    def _numbers(self, array: Any) -> NDArray[Any]:
+    def _numbers(self, array: Any, reading: Reading) -> NDArray[Any]:
         """Those that are numbers."""
-        parsed = column_numbers(self._column, array, self._reading)
+        parsed = column_numbers(self._column, array, reading)
         values: NDArray[Any] = parsed.merged()
         keep = np.ones(len(values), np.bool_)
         for marked in (parsed.null, parsed.unparsed):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
@@ -30,6 +31,7 @@ __all__ = [
     "errors_of",
     "evaluate",
     "released_shares",
+    "report_file",
     "wanted_workload",
     "workload_errors",
     "write_report",
@@ -39,8 +41,8 @@ __all__ = [
 NOTICE = "NOT PRIVATE: computed from the private table; do not publish"
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """Errors against the private table. NOT PRIVATE."""
 
     workload_error: float
@@ -72,6 +74,23 @@ class Evaluation:
         """The marginals by L1 error, largest first."""
         return sorted(self.per_marginal.items(), key=lambda item: -item[1])
 
+    def sheet(self) -> Sheet:
+        """The errors, and the columns by error. NOT PRIVATE."""
+        title = (
+            f"Errors of the {'released rows' if self.of == 'synthetic' else self.of} against the private table: "
+            f"workload error {self.workload_error:.6g}, "
+            f"max {self.max_error:.6g}, mean {self.mean_error:.6g}, rmse {self.rmse:.6g}"
+        )
+        columns = sorted(self.per_column.items(), key=lambda item: -item[1])
+        rows = tuple((name, f"{error:.4f}") for name, error in columns)
+        worst, error = self.worst[0]
+        notes = (
+            f"Worst of {len(self.per_marginal):,} tables of counts: {' × '.join(worst)} ({error:.4f})",
+            "L1 distances of shares: 0 is equal, 2 has nothing in common.",
+        )
+        notice = self.notice if self.warning is None else f"{self.warning}. {self.notice}"
+        return Sheet(title, ("column", "mean L1 error"), rows, notes, notice)
+
 
 def evaluate(
     release: Any,
@@ -102,10 +121,10 @@ def evaluate(
         schema = opened.schema if opened else Schema.draft(release)
     private = private if isinstance(private, Table) else open_source(private, schema)
     errors = workload_errors(release, private, schema, workload=workload, of=of)
-    rows = opened.synthetic if opened else release
+    rows, read = _rows(release, schema)
     if isinstance(private, Table) or isinstance(rows, Table):
         return errors
-    return replace(errors, losses=losses_of(rows, private, schema))
+    return replace(errors, losses=losses_of(rows, private, schema, read))
 
 
 def workload_errors(
@@ -202,16 +221,30 @@ def write_report(
     write_text(path, render(release, evaluation, truth=truth, quality=quality, estimate=estimate))
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place in a folder that is to be published, and a file that is not an earlier evaluation's."""
+def report_file(path: Path, name: str = "report.html") -> Path:
+    """Where a report goes: a name that does not end in .html, and is no file yet, is the folder to hold it."""
+    is_file = path.suffix.lower() in (".html", ".htm") and not os.path.isdir(path)
+    return path if is_file or os.path.isfile(path) else path / name
+
+
+def check_place(path: Path, mark: str = NOTICE, why: str = "an evaluation is NOT PRIVATE") -> None:
+    """Refuse a place in a folder that is to be published, one that cannot be, and a file that is not an earlier one.
+
+    mark   what an earlier file of the kind has in it
+    """
     for folder in path.absolute().parents:
         if os.path.exists(folder / "certificate.json"):
             raise ReleaseError(
-                f"{path} is in a folder that is to be published, and an evaluation is NOT PRIVATE; choose another place"
+                f"{path} is in a folder that is to be published, and {why}; choose another place"
             )
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not os.path.isdir(above):
+        raise ReleaseError(f"{path} cannot be written, as {above.name} is no folder; choose another place")
+    if not os.access(above, os.W_OK):
+        raise ReleaseError(f"no permission to write {path}; choose another place")
     if os.path.exists(path):
         try:
-            known = path.is_file() and NOTICE in path.read_text(encoding="utf-8")
+            known = path.is_file() and mark in path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             known = False
         if not known:
@@ -220,9 +253,9 @@ def check_place(path: Path) -> None:
             )
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file of an evaluation, whole or not at all. NOT PRIVATE."""
-    check_place(path)
+def write_text(path: Path, text: str, mark: str = NOTICE, why: str = "an evaluation is NOT PRIVATE") -> None:
+    """Write a file of an evaluation, whole or not at all, with the folder that should hold it. NOT PRIVATE."""
+    check_place(path, mark, why)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, text)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError
 from openprior.evaluation.associations import Associations, Compared, associations_of
 from openprior.evaluation.copies import Copies, check_tables, copies_of
@@ -26,8 +27,8 @@ from openprior.tables.encode import Table
 __all__ = ["Quality", "evaluate_quality", "quality_of"]
 
 
-@dataclass(frozen=True)
-class Quality:
+@dataclass(frozen=True, repr=False)
+class Quality(Shown):
     """Detailed measures of a release against the private table. NOT PRIVATE."""
 
     nist: float
@@ -79,6 +80,15 @@ class Quality:
                     )
                 )
         return lines + self._of_models() + self._of_copies()
+
+    def sheet(self) -> Sheet:
+        """One line per measure. NOT PRIVATE."""
+        return Sheet(
+            "Quality of released rows",
+            ("measure", "value", "how to read it"),
+            tuple(self.summary()),
+            warning=self.notice,
+        )
 
     def _of_models(self) -> list[tuple[str, str, str]]:
         p, u = self.propensity, self.usefulness

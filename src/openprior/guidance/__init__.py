@@ -4,6 +4,7 @@ plan.py            what a budget can buy, from sizes alone
 shares.py          the noise that shares of a budget buy
 bounds.py          error bounds with explicit constants
 costs.py           seconds and megabytes of each method, roughly
+speed.py           how fast this machine is
 plan_words.py      a plan in words and tables
 schema_check.py    what a schema does to a table: clipped, other, missing
 screen.py          which public table is closest to the private one, for a small ε

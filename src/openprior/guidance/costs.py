@@ -1,14 +1,19 @@
 """What a run would take: seconds and megabytes of each mechanism, from sizes alone. Rough, and says so.
 
-Each mechanism knows its own outlay; reading the tables and the package itself come on top of it. All numbers are fitted
-by eye to runs of 5,000 to 150,000 rows, 15 to 33 columns and 20,000 to 3 million cells.
+Each mechanism knows its own outlay; reading the tables, writing the release and its report come on top of it. All
+numbers are fitted to runs of 1,000 to 300,000 rows, 9 to 21 columns and 20,000 to 14 million cells on one machine with
+two cores, and scaled by how fast this one is (speed.py). `python -m benchmarks.plan_times` compares them with runs.
 """
 
 from dataclasses import dataclass
 
-from openprior.methods.base import PublicTable, Sizes, mechanisms
+from openprior.guidance.speed import machine_speed
+from openprior.methods.base import Mechanism, PublicTable, Sizes, mechanisms
 
-__all__ = ["Cost", "costs_of"]
+__all__ = ["COMPILING", "Cost", "cost_of", "costs_of"]
+
+COMPILING = 25.0
+"""Seconds, on the reference machine, that the first run after installing takes longer: its loops are compiled then."""
 
 
 @dataclass(frozen=True)
@@ -17,19 +22,36 @@ class Cost:
 
     mechanism: str
     seconds: float
+    """From opening the tables to the written folder; the first run also compiles."""
     megabytes: float
+    at_most: float | None = None
+    """Seconds if the public table is far from the private one, for a mechanism that then works much longer."""
 
 
 def costs_of(sizes: Sizes, *, pure: bool) -> tuple[Cost, ...]:
     """Of every mechanism that would run; with `pure`, of those that can promise δ = 0, as they are set for that."""
-    reading = 5e-9 * sizes.rows * sizes.columns + 1e-9 * sizes.rows * len(sizes.workload.marginals)
-    memory = 260 + 20e-6 * sizes.cells + 28e-6 * sizes.columns * (sizes.rows + sizes.public_rows)
     costs = []
-    for name, mechanism in mechanisms().items():
+    for mechanism in mechanisms().values():
         options = mechanism.pure_options if pure else {}
-        if options is None or (mechanism.public_table is PublicTable.NEEDED and not sizes.public_rows):
-            continue
-        outlay = mechanism(**options).outlay(sizes)
-        if outlay is not None:
-            costs.append(Cost(name, outlay.seconds + reading, outlay.megabytes + memory))
-    return tuple(costs)
+        if options is not None:
+            costs.append(cost_of(mechanism(**options), sizes))
+    return tuple(cost for cost in costs if cost is not None)
+
+
+def cost_of(mechanism: Mechanism, sizes: Sizes) -> Cost | None:
+    """Of one mechanism as it is set; None if it would be refused."""
+    if mechanism.public_table is PublicTable.NEEDED and not sizes.public_rows:
+        return None
+    outlay = mechanism.outlay(sizes)
+    if outlay is None:
+        return None
+    reading = 3e-8 * sizes.rows * sizes.columns + 1e-9 * sizes.rows * sizes.marginals + 5e-9 * sizes.cells
+    writing = 0.17 + 2.7e-7 * sizes.cells
+    memory = 260 + 20e-6 * sizes.cells + 28e-6 * sizes.columns * (sizes.rows + sizes.public_rows)
+    speed, other = machine_speed(), reading + writing
+    return Cost(
+        mechanism.name,
+        (outlay.seconds + other) / speed,
+        outlay.megabytes + memory,
+        None if outlay.at_most is None else (outlay.at_most + other) / speed,
+    )

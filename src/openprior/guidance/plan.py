@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.given import whole_number
 from openprior.guidance.bounds import (
     pmw_pub_error_bound,
@@ -101,8 +102,8 @@ class Theory:
     """And how many private ones."""
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """What the budget can buy. Made without any table."""
 
     n: int
@@ -137,6 +138,15 @@ class Plan:
     def tables(self, most: int = 10) -> list[PlanTable]:
         """For printing; of the marginals the noisiest, at most so many."""
         return tables_of(self, whole_number("most", most, 0))
+
+    def sheet(self) -> Sheet:
+        """What other ε would buy, and the advice; `tables` has the rest."""
+        (table,) = [t for t in self.tables() if t.headings[0] == "ε"]
+        title = (
+            f"Plan for {self.n:,} rows, ε = {self.epsilon:g}, δ = {self.delta:g}: {len(self.marginals):,} marginals "
+            f"with {self.cells:,} cells, of which {self.affordable:,} can be measured well"
+        )
+        return Sheet(title, table.headings, table.rows, (*self.advice, "More: .tables(), .as_dict()"))
 
 
 def plan(
@@ -185,7 +195,8 @@ def plan(
         bought=tuple(_bought(b, count, middle) for b in budgets),
         theory=_theory(budget, sum(sizes.values()), public_rows),
         costs=costs_of(
-            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon), pure=budget.pure
+            Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon, delta),
+            pure=budget.pure,
         ),
         advice=(),
     )

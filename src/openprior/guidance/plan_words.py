@@ -6,14 +6,18 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.guidance.costs import COMPILING
+from openprior.guidance.speed import machine_speed
 from openprior.methods.base import pure_choices
 from openprior.privacy.cautions import as_remark, few_rows, large_epsilon
 from openprior.privacy.unit import Relation
+from openprior.progress_shown import in_words
 from openprior.schema.base import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from openprior.guidance.costs import Cost
     from openprior.guidance.plan import MarginalPlan, Plan, Theory
     from openprior.guidance.shares import Noise
 
@@ -170,12 +174,21 @@ def tables_of(plan: "Plan", most: int) -> list[PlanTable]:
             ),
         ),
         PlanTable(
-            "Time and memory, roughly",
-            ("mechanism", "seconds", "megabytes"),
-            tuple((c.mechanism, f"{c.seconds:,.0f}", f"{c.megabytes:,.0f}") for c in plan.costs),
+            "Time and memory on this machine, roughly",
+            ("mechanism", "time", "megabytes"),
+            (
+                *((c.mechanism, _time(c), f"{c.megabytes:,.0f}") for c in plan.costs),
+                ("compiling, only the first time", f"{in_words(COMPILING / machine_speed())} more", ""),
+            ),
         ),
     ]
     return [*tables[:3], _theory_table(plan.theory), tables[3]]
+
+
+def _time(cost: "Cost") -> str:
+    """A range where the work depends on how far the public table is from the private one."""
+    least, most = in_words(cost.seconds), in_words(cost.at_most or cost.seconds)
+    return least if least == most else f"{least} to {most}"
 
 
 def _theory_table(theory: "Theory") -> PlanTable:

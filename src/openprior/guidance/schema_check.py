@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
 from openprior.given import finite_number, flag, shown
@@ -34,7 +35,7 @@ from openprior.tables.fate_codes import FateCoder
 from openprior.tables.source import Source, open_source
 from openprior.tables.unwrap import plain
 
-__all__ = ["ColumnCheck", "SchemaCheck", "check_schema"]
+__all__ = ["ColumnCheck", "SchemaCheck", "check_schema", "percent"]
 
 NOTICE = (
     "NOT PRIVATE: exact shares of a private table, without noise; for your eyes only, do not publish or keep"
@@ -92,8 +93,8 @@ class ColumnCheck:
         }
 
 
-@dataclass(frozen=True)
-class SchemaCheck:
+@dataclass(frozen=True, repr=False)
+class SchemaCheck(Shown):
     """What a schema does to a table."""
 
     columns: tuple[ColumnCheck, ...]
@@ -127,6 +128,25 @@ class SchemaCheck:
         named = ", ".join(f"{c.name} {c.outside:.1%}" for c in self.worst[:5])
         more = f" and {len(self.worst) - 5} more" if len(self.worst) > 5 else ""
         return f"not held as they are: {named}{more}; widen bounds or list values before you release"
+
+    def sheet(self) -> Sheet:
+        """One line per column."""
+        rows = tuple(
+            (
+                c.name,
+                c.kind,
+                *(percent(c.shares[fate]) for fate in ("first", "last", "missing")),
+                percent(c.outside),
+                c.words,
+            )
+            for c in self.columns
+        )
+        headings = ("column", "kind", "first bin", "last bin", "missing", "outside", "what becomes of them")
+        title = f"What the schema does to {self.rows:,.0f} rows"
+        reach = max((c.reach or 0.0 for c in self.columns), default=0.0)
+        noise = () if not reach else (f"Noise: each share is within {percent(reach)} in 95 of 100 cases.",)
+        said = () if self.certificate is None else (self.certificate.statement,)
+        return Sheet(title, headings, rows, (f"{self.verdict}.", *noise, *said), self.notice or "")
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -245,3 +265,8 @@ def _examples(source: Source, fates: list[Fate], reading: Reading) -> dict[str, 
         if all(len(seen) >= _EXAMPLES for seen in found.values()):
             break
     return {name: tuple(seen[:_EXAMPLES]) for name, seen in found.items()}
+
+
+def percent(share: float) -> str:
+    """A share, which noise may have moved below 0."""
+    return f"{100 * max(share, 0.0):.1f} %"

@@ -21,6 +21,7 @@ import numpy as np
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
 from openprior.given import choice, several
@@ -102,8 +103,8 @@ class Screened:
     verdict: str
 
 
-@dataclass(frozen=True)
-class Screening:
+@dataclass(frozen=True, repr=False)
+class Screening(Shown):
     """All candidates, the best first."""
 
     ranked: tuple[Screened, ...]
@@ -135,6 +136,19 @@ class Screening:
             f"{self.best.name} comes out best, but at this ε it cannot be told apart from {', '.join(close)}; "
             f"prefer the larger or newer of them. {self.best.name}: {self.best.verdict}"
         )
+
+    def sheet(self) -> Sheet:
+        """The candidates, the best first."""
+        c = self.certificate
+        rows = tuple(
+            (s.name, f"{s.rows:,}", f"{s.error:.4f}", f"{s.low:.4f}", f"{s.high:.4f}", s.verdict)
+            for s in self.ranked
+        )
+        headings = ("public table", "rows", self.by, "from", "to", "verdict")
+        warning = "" if c.is_private else c.noise
+        tables = "1 public table" if len(rows) == 1 else f"{len(rows):,} public tables"
+        title = f"Screening of {tables} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
+        return Sheet(title, headings, rows, (self.verdict,), warning)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -18,15 +18,17 @@ from typing import Any
 from openprior.counting.cells import Cells
 from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
-from openprior.given import check_progress, choice, whole_number
+from openprior.given import choice, whole_number
 from openprior.guidance.experiment import Experiment, Run, public_rows
-from openprior.guidance.grid import checked_grid, described
+from openprior.guidance.grid import checked_grid
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.guidance.workers import run_all
-from openprior.methods.base import Mechanism, Progress
+from openprior.methods.base import Mechanism
 from openprior.methods.mechanism_text import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
+from openprior.progress import phase
+from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import WorkloadLike, all_marginals, workload_on
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
@@ -41,6 +43,7 @@ _MOST_WORKERS = 8
 """Each holds its own tables and model: half a gigabyte is usual."""
 
 
+@watched
 def tune(
     public: Any,
     past: Any = None,
@@ -55,7 +58,7 @@ def tune(
     of: str = "synthetic",
     workers: int | None = None,
     reading: Reading | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Tuning:
     """Compare settings on public tables, before the private one is touched. Costs no budget.
 
@@ -72,7 +75,7 @@ def tune(
     of         "synthetic": errors of the synthetic rows; "answers": of the model's answers
     workers    processes; one per core, at most eight, if not given. The results do not depend on it.
     reading    how text is written in the files, where no schema is given; a schema has it in it
-    progress   called as progress(done, of, what) when a run has ended
+    progress   as for `release`; a step is a run that has ended
     """
     budget_rho(epsilon, delta)  # refuses what is no budget
     caution(large_epsilon(epsilon))
@@ -80,7 +83,6 @@ def tune(
     seeds = whole_number("seeds", seeds, 1, _MOST_SEEDS)
     rows = None if rows is None else whole_number("rows", rows, 2, _MOST_ROWS)
     workers = None if workers is None else whole_number("workers", workers, 1)
-    check_progress(progress)
     settings = checked_grid(grid, pure=delta == 0)
     schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
@@ -103,7 +105,7 @@ def tune(
         rows=rows,
         of=of,
     )
-    tried = _try_all(experiment, settings, seeds, workers, progress)
+    tried = _try_all(experiment, settings, seeds, workers)
     return judged(tried, epsilon=epsilon, delta=delta, of=of, caveats=_caveats(experiment))
 
 
@@ -112,7 +114,6 @@ def _try_all(
     settings: Sequence[Mechanism],
     seeds: int,
     workers: int | None,
-    progress: Progress | None,
 ) -> list[Setting]:
     """Every setting with every seed."""
     jobs = [(setting, seed) for seed in range(seeds) for setting in settings]
@@ -120,11 +121,10 @@ def _try_all(
     if any(type(s).__module__ == "__main__" for s in settings):
         crew = 1  # another process could not import it
     runs: dict[int, Run] = {}
-    with closing(run_all(experiment, jobs, crew)) as ended:
+    with phase("trying settings", len(jobs)) as work, closing(run_all(experiment, jobs, crew)) as ended:
         for i, run in ended:
             runs[i] = run
-            if progress is not None:
-                progress(len(runs), len(jobs), f"{described(jobs[i][0])}, seed {jobs[i][1]}")
+            work.advance()
     return [
         Setting(setting, tuple(runs[seed * len(settings) + i] for seed in range(seeds)))
         for i, setting in enumerate(settings)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError
 from openprior.guidance.experiment import Run
 from openprior.guidance.grid import changed_options, described, options_text
@@ -19,7 +20,7 @@ _CLOSE = 0.02
 _FASTER = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Setting:
     """How a mechanism with its options did."""
 
@@ -62,6 +63,9 @@ class Setting:
         """A run's, mean over the seeds, on one worker's share of this machine."""
         return self._mean("seconds")
 
+    def __repr__(self) -> str:
+        return f"<Setting {self.name}: workload error {self.workload_error:.4f}, {self.seconds:.1f} seconds>"
+
     def _mean(self, what: str) -> float:
         values = [getattr(r, what) for r in self.runs if r.failure is None]
         return float(np.mean(values)) if values else math.nan
@@ -94,8 +98,8 @@ class Margin:
     """Whether the difference is beyond what 95 of 100 repetitions would show by chance (Student's t, paired)."""
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Shown):
     """Settings compared on public data. Nothing in it has seen a private row."""
 
     results: tuple[Setting, ...]
@@ -139,6 +143,11 @@ class Tuning:
             rows.append((s.name, error, f"{s.max_error:.4f}", f"{s.seconds:.1f}", note))
         headings = ("setting", "workload error", "largest error", "seconds", "")
         return PlanTable(f"Tuned on public data, {self.seeds} seeds", headings, tuple(rows))
+
+    def sheet(self) -> Sheet:
+        """The comparison, its verdict, and what it does not imitate."""
+        table = self.table()
+        return Sheet(table.title, table.headings, table.rows, (self.verdict, *self.caveats))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

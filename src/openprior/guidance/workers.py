@@ -20,6 +20,7 @@ from typing import Any
 
 from openprior.counting.cores import available_cores
 from openprior.guidance.experiment import Experiment, Run
+from openprior.progress import hushed
 
 __all__ = ["Job", "run_all", "serve"]
 
@@ -41,7 +42,9 @@ def run_all(
     """
     if workers == 1:
         for i, job in enumerate(jobs):
-            yield i, experiment.run(*job)
+            with hushed():
+                run = experiment.run(*job)
+            yield i, run
         return
     with tempfile.TemporaryDirectory(prefix="openprior-tune-") as folder:
         (Path(folder) / _COMMON).write_bytes(pickle.dumps(experiment))

@@ -6,17 +6,20 @@ model by no more than its noise, σ is halved and ε doubled. Under replace-one 
 is not monotone, so its sensitivity is that of an L1 distance under either relation.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     leave_uniform,
+    measured_one_by_one,
     option,
     register,
 )
@@ -61,7 +64,7 @@ class Aim(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 4 of the AIM paper; the public table is not looked at."""
         domain, unit = curator.domain, curator.unit
@@ -72,7 +75,7 @@ class Aim(Mechanism):
         weights = workload.overlaps(closure)
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
-        growing.measured(*(curator.measure(Counts(m), self.alpha * rho) for m in singles))
+        growing.measured(*measured_one_by_one(curator, singles, self.alpha * rho))
         # ρ/T per round at first: half the σ and twice the ε, so four times the ρ, whenever a round finds nothing.
         schedule = Annealed(lambda: curator.remaining, rho, growth=4.0, alpha=self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
@@ -101,5 +104,10 @@ class Aim(Mechanism):
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """The more rows and budget, the more marginals stand out of the noise."""
-        return Outlay(1 + (8e-5 * sizes.rows + 1e-6 * sizes.cells) * sizes.more_to_find, 30.0)
+        """The more rows and budget there are for a cell, the more rounds find something, and the larger the cliques."""
+        typical = sizes.cells / sizes.marginals
+        signal = sizes.rows * sizes.epsilon / typical
+        rounds = min(max(16 + 20 * math.log10(signal), 6.0), 40.0)
+        each = 2e-4 * sizes.closure + 1e-8 * sizes.cells
+        cliques = 1.5e-4 * sizes.rows * sizes.epsilon * min(signal / 50, 1.0) * min(typical / 1000, 1.0)
+        return Outlay(0.1 + rounds * each + cliques, 30.0)

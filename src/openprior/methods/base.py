@@ -11,49 +11,43 @@ import inspect
 import pkgutil
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.option_kinds import fit_options
 from openprior.models.base import Model
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
-from openprior.privacy.statistics import Total
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.statistics import Counts, Total
+from openprior.progress import Tell, phase
 from openprior.questions.workload import Marginal, Workload
+from openprior.schema.base import Schema
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
 
 __all__ = [
     "Mechanism",
     "Outlay",
-    "Progress",
     "PublicTable",
     "Sizes",
+    "Tell",
     "check",
     "known_total",
     "leave_uniform",
+    "measured_one_by_one",
     "mechanisms",
     "one_of",
     "option",
     "pure_choices",
-    "quiet",
     "register",
 ]
-
-
-class Progress(Protocol):
-    """Called after each step of long work; its words never carry anything private."""
-
-    def __call__(self, done: int, of: int, what: str) -> None: ...
-
-
-def quiet(done: int, of: int, what: str) -> None:
-    """Progress that nobody watches."""
 
 
 class PublicTable(StrEnum):
@@ -74,11 +68,27 @@ class Sizes:
     public_rows: int
     """0 if there is no public table."""
     epsilon: float
+    delta: float = 1e-9
 
     @property
     def columns(self) -> int:
         """How many columns there are."""
         return len(self.layout.domain)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of columns there are."""
+        return self.columns * (self.columns - 1) // 2
+
+    @property
+    def marginals(self) -> int:
+        """How many marginals the workload has."""
+        return len(self.workload.marginals)
+
+    @property
+    def rho(self) -> float:
+        """The budget."""
+        return budget_rho(self.epsilon, self.delta)
 
     @cached_property
     def cells(self) -> int:
@@ -98,10 +108,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Outlay:
-    """What a run takes beside reading the tables; rough, for two cores of an ordinary machine."""
+    """What a run takes beside reading the tables and writing the release; rough, for two cores of the machine that the
+    numbers were fitted on. Compiling, which only the first run does, is not in it."""
 
     seconds: float
     megabytes: float
+    at_most: float | None = None
+    """Seconds if the public table is far from the private one, for a mechanism that then works much longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +137,7 @@ class Mechanism(ABC):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Spend the curator's budget; return the model."""
 
@@ -141,6 +154,12 @@ class Mechanism(ABC):
             k: {"mechanism": v.name, **v.options} if isinstance(v, Mechanism) else v
             for k, v in values.items()
         }
+
+    def fitted(self, schema: Schema) -> Self:
+        """Itself with every option in codes of the schema; raises, before any charge, where one does not fit."""
+        inner = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
+        fits = {k: v.fitted(schema) for k, v in inner.items() if isinstance(v, Mechanism)}
+        return self if all(inner[k] is v for k, v in fits.items()) else dataclasses.replace(self, **fits)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """What a run would take, or None if it would be refused.
@@ -166,9 +185,12 @@ _REGISTRY: dict[str, type[Mechanism]] = {}
 M = TypeVar("M", bound=Mechanism)
 
 
-def option(*, default: Any, doc: str) -> Any:
-    """A dataclass field with a one-line description, which the command line and the docs show."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
+def option(*, default: Any, doc: str, read: Callable[[Any], Any] | None = None) -> Any:
+    """A dataclass field with a one-line description, which the command line and the docs show.
+
+    `read` makes what a caller gives to what the option is declared to be, before that is checked.
+    """
+    return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
@@ -257,6 +279,16 @@ def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> N
         said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
         curator.remark(said)
         warnings.warn(f"{said} {remedy}", OpenPriorWarning, 2)
+
+
+def measured_one_by_one(curator: Curator, marginals: Sequence[Marginal], rho: float) -> list[Measurement]:
+    """The counts of each, for so much each; for progress they are one phase."""
+    measured = []
+    with phase("measuring each column", len(marginals)) as work:
+        for marginal in marginals:
+            measured.append(curator.measure(Counts(marginal), rho))
+            work.advance()
+    return measured
 
 
 def known_total(curator: Curator, share: float = 0.02) -> float:

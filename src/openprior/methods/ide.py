@@ -9,7 +9,9 @@ Privacy: the private table is read by the curator's measurements alone, whose sh
 with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
 """
 
+import dataclasses
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
+from openprior.errors import OpenPriorWarning
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     one_of,
     option,
@@ -36,8 +39,11 @@ from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, QueryAnswers, Total
+from openprior.progress import phase
 from openprior.questions.queries import Queries
+from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.questions.workload import Marginal, Workload
+from openprior.schema.base import Schema
 from openprior.tables.table import Table
 
 __all__ = ["Ide"]
@@ -63,7 +69,9 @@ class Ide(Mechanism):
         doc="published: cliques of strong dependence | expected: least expected error | workload | none",
     )
     queries: tuple[str, ...] = option(
-        default=(), doc="0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex=1)"
+        default=(),
+        doc='0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex="F"); or @FILE (TOML or CSV)',
+        read=query_texts,
     )
     noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
     support: str = option(
@@ -89,19 +97,31 @@ class Ide(Mechanism):
         """Laplace noise alone is pure."""
         return self.noise == "laplace"
 
+    def fitted(self, schema: Schema) -> "Ide":
+        """With codes for the labels in queries; nothing is read to know that a label is none."""
+        texts = tuple(in_codes(text, schema) for text in self.queries)
+        for text in texts:
+            Queries.parse(text, schema.domain)
+        for text in self.queries:
+            doubt = codes_for_values(text, schema)
+            if doubt is not None:
+                warnings.warn(doubt, OpenPriorWarning, stacklevel=3)
+        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
+
     def run(
         self,
         curator: Curator,
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Choose, measure, bend."""
         table = self.need_public(public)
         asked = [Queries.parse(text, curator.domain) for text in self.queries]
         points, prior = self._support(table)
-        chosen = self._choose(curator, table, workload, len(asked), rng)
+        with phase("choosing marginals by the public table"):
+            chosen = self._choose(curator, table, workload, len(asked), rng)
         curator.announce([*chosen, *(q.marginal for q in asked)])
         each = [1.0] * (len(chosen) + len(asked))
         if curator.unit.n_is_public:
@@ -110,6 +130,7 @@ class Ide(Mechanism):
             first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
             total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
         partials = []
+        progress(0, len(each), "measuring")
         for i, m in enumerate(chosen):
             measured = curator.measure(Counts(m), shares[i], noise=self.noise)
             partials.append(Partial(cell_numbers(points, m), measured.values / total, covers=True))
@@ -119,13 +140,14 @@ class Ide(Mechanism):
             partials += _partials(queries, measured, points, total)
             progress(i + 1, len(each), "measuring")
         updates = None if self.updates is None else self.updates * len(partials)
-        weights, report = ide(prior, partials, rng, updates=updates)
+        with phase("estimating"):
+            weights, report = ide(prior, partials, rng, updates=updates)
         curator.remark(_words(report))
         return SupportModel(points, weights, total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A few marginals, bent on the public rows."""
-        return Outlay(1 + 5e-6 * sizes.public_rows, 10.0)
+        return Outlay(0.1 + 8e-6 * sizes.public_rows, 10.0)
 
     def _support(self, table: Table) -> tuple[Table, Floats]:
         """The points that may have mass, and the prior's share of each."""

@@ -11,9 +11,9 @@ from openprior.counting.local import count_table
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     leave_uniform,
@@ -22,7 +22,7 @@ from openprior.methods.base import (
 )
 from openprior.methods.shared.growing import GrowingModel, check_size, expected_noise, noise_of, within_reach
 from openprior.methods.shared.loop import Candidate, select_measure_fit
-from openprior.methods.shared.schedule import Share, even_rest
+from openprior.methods.shared.schedule import EvenRest, Share
 from openprior.models.base import Model
 from openprior.models.graphical.loss import alike
 from openprior.privacy.curator import Curator
@@ -59,7 +59,7 @@ class JamPgm(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 2."""
         rows = self.need_public(public)
@@ -96,7 +96,7 @@ class JamPgm(Mechanism):
 
         select_measure_fit(
             curator,
-            even_rest(curator, self.rounds, self.alpha),
+            EvenRest(curator, self.rounds, self.alpha),
             propose,
             lambda index: candidates[index],
             fit,

@@ -8,11 +8,13 @@ quotes ('hierarchy:levels=("STATE, old";PUMA,YEAR)').
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from openprior.errors import OptionError
 from openprior.given import shown
 from openprior.methods.base import Mechanism, mechanisms
+from openprior.questions.query_file import read_queries
 from openprior.questions.quotes import names, split
 
 __all__ = ["MechanismLike", "make_mechanism", "mechanism_from", "need_mechanism", "settings_from"]
@@ -111,6 +113,8 @@ def _value(kind: str, key: str, text: str) -> Any:
             raise OptionError(f"option {key} = {shown(text)} names {len(settings)} settings; give one")
         return settings[0]
     if kind.startswith("tuple[str"):
+        if text.startswith("@"):
+            return read_queries(Path(text[1:]))
         return tuple(part.strip() for part in split(text, ";") if part.strip())
     if kind.startswith("tuple[float"):
         try:

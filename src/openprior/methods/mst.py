@@ -8,12 +8,13 @@ import itertools
 
 import numpy as np
 
-from openprior.methods.base import Mechanism, Outlay, Progress, PublicTable, Sizes, check, option, register
+from openprior.methods.base import Mechanism, Outlay, PublicTable, Sizes, Tell, check, option, register
 from openprior.methods.shared.growing import GrowingModel, within_reach
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
+from openprior.progress import phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.table import Table
 
@@ -40,7 +41,7 @@ class Mst(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """The one-way marginals, the tree, its pairs; neither the public table nor the workload is looked at."""
         domain = curator.domain
@@ -51,29 +52,41 @@ class Mst(Mechanism):
         curator.announce([*singles, *pairs])
         edges = _most_edges(domain.attributes, pairs)
         share = curator.remaining / (3 if edges else 1)
-        self._measure(curator, growing, singles, share)
-        progress(1, 3, "steps")
+        self._measure(curator, growing, singles, share, "measuring each column")
         if not edges:
             return growing.finish()
         model = growing.answers(pairs)
         tree: list[Marginal] = []
-        for _ in range(edges):
+        for done in range(edges):
+            progress(done, edges, "choosing pairs of columns")
             open_pairs = [p for p in pairs if _most_edges(domain.attributes, [*tree, p]) > len(tree)]
             scores = [L1Score(p, ((1.0, model[p]),)) for p in open_pairs]
             tree.append(open_pairs[curator.select(scores, share / edges)])
-        progress(2, 3, "steps")
-        self._measure(curator, growing, tree, curator.remaining)
-        progress(3, 3, "steps")
+        progress(edges, edges, "choosing pairs of columns")
+        self._measure(curator, growing, tree, curator.remaining, "measuring pairs of columns")
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Few pairs, whatever the workload."""
-        return Outlay(1 + 3e-6 * sizes.rows, 30.0)
+        """Every pair is scored for every edge; then a few are fitted, whatever the workload, and rows drawn."""
+        domain = sizes.layout.domain
+        cells = sum(domain[a] * domain[b] for a, b in itertools.combinations(domain, 2))
+        scoring, fitting = (
+            1e-4 * sizes.columns * sizes.pairs,
+            4e-5 * sizes.columns * cells / max(sizes.pairs, 1),
+        )
+        return Outlay(0.05 + scoring + fitting + 8e-7 * sizes.rows, 30.0)
 
     @staticmethod
-    def _measure(curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float) -> None:
-        each = rho / len(marginals)
-        growing.measured(*(curator.measure(Counts(m), min(each, curator.remaining)) for m in marginals))
+    def _measure(
+        curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float, what: str
+    ) -> None:
+        each, measured = rho / len(marginals), []
+        with phase(what, len(marginals)) as work:
+            for marginal in marginals:
+                measured.append(curator.measure(Counts(marginal), min(each, curator.remaining)))
+                work.advance()
+        with phase("fitting"):
+            growing.measured(*measured)
 
 
 def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:

@@ -14,9 +14,9 @@ from openprior.errors import MarginalTooLarge
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     leave_uniform,
@@ -74,7 +74,7 @@ class Mwem(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """MWEM on each group's enumerated domain; the public table is not looked at."""
         domain = curator.domain

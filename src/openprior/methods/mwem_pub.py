@@ -12,9 +12,9 @@ import numpy as np
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     one_of,
@@ -54,7 +54,7 @@ class MwemPub(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 1."""
         support, frequencies = self.need_public(public).unique()
@@ -69,8 +69,8 @@ class MwemPub(Mechanism):
         return SupportModel(support, learnt, total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """A pass over all cells per round."""
-        return Outlay(1 + 4e-7 * sizes.cells + 1e-6 * sizes.public_rows, 50e-6 * sizes.cells)
+        """A pass over all cells per round, with a coin for each."""
+        return Outlay(0.05 + self.rounds * (0.004 + 2.5e-8 * sizes.cells), 50e-6 * sizes.cells)
 
 
 def per_round_epsilon(epsilon: float, delta: float, rounds: int) -> float:

@@ -21,7 +21,8 @@ def fit_options(mechanism: Any) -> None:
     """Make every option of a mechanism what it is declared to be, or raise an OptionError."""
     kinds = get_type_hints(type(mechanism))
     for option in fields(mechanism):
-        fitted = _fitted(option.name, kinds[option.name], getattr(mechanism, option.name))
+        value, read = getattr(mechanism, option.name), option.metadata.get("read")
+        fitted = _fitted(option.name, kinds[option.name], value if read is None else read(value))
         object.__setattr__(mechanism, option.name, fitted)
 
 

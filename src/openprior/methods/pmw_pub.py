@@ -4,14 +4,16 @@ A distribution A on the unique public rows starts at the public frequencies. Wit
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
 """
 
+import math
+
 import numpy as np
 
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     one_of,
@@ -28,8 +30,10 @@ from openprior.methods.shared.multiplicative import (
     run_rounds,
     spread,
 )
+from openprior.methods.shared.schedule import FIRST
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
+from openprior.privacy.calibrate import exponential_rho
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
@@ -37,6 +41,8 @@ from openprior.tables.table import Table
 __all__ = ["PmwPub"]
 
 STARTS = ("public", "uniform")
+_CLOSE, _FAR = 0.01, 0.5
+"""The largest error of a query, as a share of the table, with a public table that is close and one that is far."""
 _VERDICTS = (
     "The guard kept what was learnt from the private table.",
     "The guard kept the start: learning did not seem to bring the answers closer to the private table.",
@@ -85,7 +91,7 @@ class PmwPub(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Algorithm 1, and the guard."""
         support, frequencies = self.need_public(public).unique()
@@ -106,6 +112,20 @@ class PmwPub(Mechanism):
         return candidates[chosen]
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """A pass over all cells and over the public rows that move, per round."""
-        rounds = (3e-7 * sizes.cells + 2e-5 * sizes.public_rows) * sizes.more_to_find**0.5
-        return Outlay(1 + rounds, 50e-6 * sizes.cells)
+        """A pass over all cells per round; how many rounds there are depends on how much there is to correct."""
+        each = 0.003 + 1e-5 * sizes.marginals + 2.5e-9 * sizes.cells
+        few, many = (self._rounds_if(error, sizes) for error in (_CLOSE, _FAR))
+        return Outlay(0.05 + each * few, 50e-6 * sizes.cells, at_most=0.05 + each * many)
+
+    def _rounds_if(self, error: float, sizes: Sizes) -> float:
+        """The number of rounds if some query is off by so much of the table.
+
+        Shares double until a selection among all cells can tell such a query from the others, and stay so.
+        """
+        if self.rounds is not None:
+            return float(self.rounds)
+        enough = exponential_rho(2 * math.log(sizes.cells + 1) / (error * sizes.rows)) / 0.5
+        left, share, rounds = (1 - self.guard) * sizes.rho, FIRST * (1 - self.guard) * sizes.rho, 0
+        while left >= 2 * share and share < enough:
+            left, share, rounds = left - share, 2 * share, rounds + 1
+        return rounds + max(left / share, 1)

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     known_total,
     leave_uniform,
+    measured_one_by_one,
     option,
     register,
 )
@@ -41,6 +42,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
+from openprior.progress import phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.table import Table
 
@@ -93,7 +95,7 @@ class Tilt(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """The three steps."""
         domain = curator.domain
@@ -105,12 +107,11 @@ class Tilt(Mechanism):
         curator.announce(closure)
         prior = uniform_prior(domain)
         if public is not None and public.n:
-            progress(0, 100, "learning from the public table")
             prior = fit_prior(public, workload.marginals, rng)
         total = known_total(curator)
         singles = [m for m in closure if len(m) == 1]
         share = (_SINGLES if prior.rows else _SINGLES_ALONE) * curator.remaining / len(singles)
-        first = [curator.measure(Counts(m), share) for m in singles]
+        first = measured_one_by_one(curator, singles, share)
 
         particles = self.particles or int(np.clip(16 * total, 100_000, 300_000))
 
@@ -126,13 +127,21 @@ class Tilt(Mechanism):
         self._rounds(curator, tilting, closure, workload, progress)
         if not tilting.prior.rows:
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
-        return tilting.finish(workload.marginals, particles)
+        with phase("estimating"):
+            return tilting.finish(workload.marginals, particles)
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Networks for every pair of columns of the prior; then particles, as many as there are rows or so."""
-        prior = 2e-6 * sizes.columns**2 * min(sizes.public_rows, 20_000)
-        rounds = (10 * (sizes.rows / 20_000) ** 0.6 + 0.01 * sizes.closure) * sizes.more_to_find**0.5
-        return Outlay(5 + prior + rounds, 150.0)
+        """Networks for every pair of columns of the prior, judged by some of the cells; rounds that answer all
+        marginals from the particles; the last fit; rows chosen among the particles; every answer's standard error."""
+        particles = self.particles or float(np.clip(16 * sizes.rows, 100_000, 300_000))
+        judged = sizes.cells * min(1.0, 200 / sizes.marginals)
+        prior = 0.5 + 1.8e-6 * sizes.columns**2 * min(sizes.public_rows, 16_384) + 4e-7 * judged
+        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
+        each = 0.03 + 5e-5 * sizes.closure + 1.5e-8 * sizes.cells
+        fit = 1.5e-7 * particles * (sizes.columns + rounds)
+        rows = min(1.4e-7 * max(sizes.rows, particles / 4) * sizes.marginals, 4.0)
+        saving = 1.5e-6 * particles + 2.7e-7 * sizes.cells
+        return Outlay(prior * bool(sizes.public_rows) + (4 + rounds) * each + fit + rows + saving, 150.0)
 
     def _screened(
         self, curator: Curator, tilting: Tilting, without: Callable[[], Tilting], workload: Workload
@@ -146,7 +155,8 @@ class Tilt(Mechanism):
         rho = min(exponential_rho(sharp), self.screen * curator.remaining)
         if exponential_epsilon(rho) < sharp / _BLUNT:
             return tilting
-        other = without()
+        with phase("comparing with no public table"):
+            other = without()
         answers = [t.answers(workload.marginals) for t in (tilting, other)]
         if keep_better(curator, answers, workload, rho, favour=2.0) == 0:
             return tilting
@@ -159,7 +169,7 @@ class Tilt(Mechanism):
         tilting: Tilting,
         closure: list[Marginal],
         workload: Workload,
-        progress: Progress,
+        progress: Tell,
     ) -> None:
         weights = workload.overlaps(closure)
         schedule = Annealed(

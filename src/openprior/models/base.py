@@ -28,9 +28,10 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
-__all__ = ["Model", "Saved", "load_model"]
+__all__ = ["Flags", "Model", "Saved", "load_model"]
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _KINDS: dict[str, "type[Model]"] = {}
 
@@ -95,6 +96,16 @@ class Model(ABC):
     @abstractmethod
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """So many rows, rounded rather than drawn where that is possible."""
+
+    can_restrict: ClassVar[bool] = False
+    """Whether `restricted` is there."""
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "Model | None":
+        """Itself where these columns have only the codes that are marked; `total` is the rows that it expects there.
+
+        None if it expects none at all. A model that has no such thing does without: then released rows are filtered.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def save(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ Together they are one model of the whole table: keys are columns like any other.
 many as the group has, and chosen so that the group's own marginals come close to its distribution.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter, workers
-from openprior.models.base import Model, Saved
+from openprior.models.base import Flags, Model, Saved
 from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
+from openprior.progress import phase
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -81,12 +82,33 @@ class GroupedModel(Model):
             chosen = choose_rows(
                 group.rows, group.weights, int(counts[i]), targets, streams[i], effort=2e4 * counts[i] + 1e7
             )
+            work.advance()
             return self._with_keys(group, chosen)
 
-        with ThreadPoolExecutor(workers()) as pool:
-            parts = list(pool.map(draw, [i for i in range(len(self.groups)) if counts[i] > 0]))
+        filled = [i for i in range(len(self.groups)) if counts[i] > 0]
+        with (
+            phase("drawing rows, group by group", len(filled)) as work,
+            ThreadPoolExecutor(workers()) as pool,
+        ):
+            parts = list(pool.map(draw, filled))
         table = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
         return table.take(rng.permutation(table.n))
+
+    can_restrict: ClassVar[bool] = True
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "GroupedModel | None":
+        """The groups whose keys are allowed, and in each the rows that are."""
+        inside = {a: marked for a, marked in allowed.items() if a not in self.keys}
+        groups = []
+        for group in self.groups:
+            keys = zip(self.keys, group.codes, strict=True)
+            if all(allowed[key][code] for key, code in keys if key in allowed):
+                kept = np.where(group.rows.inside(inside), group.weights, 0.0)
+                total = group.total * float(kept.sum() / group.weights.sum())
+                groups.append(Group(group.codes, group.rows, kept, total))
+        if not any(g.total > 0 for g in groups):
+            return None
+        return GroupedModel(self.domain, self.keys, groups, self.marginals)
 
     def save(self, folder: Path) -> None:
         """Rows, weights, keys and totals."""

@@ -1,7 +1,7 @@
 """A product of independent models over disjoint attributes: MWEM's factored form."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.models.base import Model, Saved, load_model
+from openprior.models.base import Flags, Model, Saved, load_model
 from openprior.models.rounding import round_to_counts
+from openprior.models.support import SupportModel
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
@@ -69,6 +70,29 @@ class ProductModel(Model):
                 counts = round_to_counts(np.ones(size), rows, rng)
                 columns[a] = rng.permutation(np.repeat(np.arange(size, dtype=dtype_for(size)), counts))
         return Table(self.domain, tuple(columns[a] for a in self.domain))
+
+    @property
+    def can_restrict(self) -> bool:  # type: ignore[override]
+        """If all factors can."""
+        return all(factor.can_restrict for factor in self.factors)
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "ProductModel | None":
+        """Factor by factor; what was uniform is uniform over what is allowed."""
+        share, factors = 1.0, list(self.factors)
+        named = {a for factor in self.factors for a in factor.domain}
+        for a in allowed.keys() - named:
+            uniform = Domain({a: self.domain[a]})
+            factors.append(
+                SupportModel(Table(uniform, (np.arange(self.domain[a]),)), np.ones(self.domain[a]), 1.0)
+            )
+        for i, factor in enumerate(factors):
+            inside = {a: marked for a, marked in allowed.items() if a in factor.domain}
+            kept = factor.restricted(inside) if inside else factor
+            if kept is None:
+                return None
+            share *= kept.total / factor.total
+            factors[i] = kept
+        return ProductModel(self.domain, factors, self.total * share)
 
     def save(self, folder: Path) -> None:
         """One folder per factor."""

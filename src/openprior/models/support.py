@@ -5,7 +5,7 @@ update multiplies the rows of one cell by a constant, so all answers move by wha
 they are fewer) add; nothing of size rows × queries is ever stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter
-from openprior.models.base import Model, Saved
+from openprior.models.base import Flags, Model, Saved
 from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal, canonical
 from openprior.tables.table import Table
@@ -49,6 +49,14 @@ class SupportModel(Model):
         """Each row as often as its weight says, rounded up or down without bias; shuffled."""
         counts = round_to_counts(self.weights, rows, rng)
         return self.rows.take(rng.permutation(np.repeat(np.arange(self.rows.n), counts)))
+
+    can_restrict: ClassVar[bool] = True
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "SupportModel | None":
+        """The rows that are allowed."""
+        kept = np.where(self.rows.inside(allowed), self.weights, 0.0)
+        share = float(kept.sum())
+        return SupportModel(self.rows, kept, self.total * share) if share > 0 else None
 
     def save(self, folder: Path) -> None:
         """Rows and weights."""

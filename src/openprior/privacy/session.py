@@ -28,6 +28,7 @@ from openprior.privacy.refusal import Refusal, counted
 from openprior.privacy.run import Budget, open_run
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import Vault
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
@@ -98,6 +99,7 @@ def open_session(
     caution(large_epsilon(epsilon))
     unit = Unit.of(schema, relation)
     source = open_source(private, schema)
+    caution(mixing := getattr(source, "caution", None))
     encoder = Encoder(schema, source, private=True, show_private=show_private, levels=True)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
@@ -107,6 +109,8 @@ def open_session(
     budget = Budget(_name(dataset, source), epsilon, delta, rho, details)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     vault = Vault(encoder)
+    # With a person id, rows above the limit are read and not counted: how many there are is nobody's business.
+    vault.tells_rows = unit.n_is_public and schema.person_id is None
     vault.announce(marginals)
     with open_run(
         book,
@@ -124,10 +128,13 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
+        if publics:
+            with phase("comparing the private table with the public one"):
+                counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
-        if (words := large_epsilon(epsilon)) is not None:
-            curator.remark(as_remark(words))
+        for words in (large_epsilon(epsilon), mixing):
+            if words is not None:
+                curator.remark(as_remark(words))
         account.before_first = curator.look_ahead
         yield Session(curator, unit, schema, purpose, budget, account, noise.is_private, public_seed)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.counting.engine import Engine, engine_of
 from openprior.privacy.refusal import counted
+from openprior.progress import phase
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.layout import Layout
 from openprior.tables.encode import Encoder
@@ -35,6 +36,8 @@ class Vault:
         raising."""
         self.on_refusal: Callable[[], None] | None = None
         """Told that a pass failed, before anybody learns of it."""
+        self.tells_rows = False
+        """Whether progress may say how many rows were read: only where their number is public."""
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
@@ -76,8 +79,11 @@ class Vault:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
 
+        known = getattr(self._encoder.source, "known_rows", None) if self.tells_rows else None
+
         def read() -> tuple[Counts, int]:
-            flat, rows = self.engine.count(self._encoder, cells)
+            with phase("reading and counting the private table", known):
+                flat, rows = self.engine.count(self._encoder, cells)
             if self._rows is None and self.on_first_pass is not None:
                 self.on_first_pass(rows, todo, flat)
             return flat, rows

@@ -1,7 +1,7 @@
 """0/1 linear queries over one marginal: ranges, prefixes, predicates; each query is a set of the marginal's cells.
 
 They are written as text, so that the command line, a certificate and Python say them alike; values are codes, counted
-from 0 in the schema's order:
+from 0 in the schema's order (labels become codes in `query_labels.py`, by the schema):
 
 >>> domain = Domain({"age": 4, "sex": 2})
 >>> Queries.parse("prefixes(age)", domain).members.astype(int).tolist()
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import WorkloadError
 from openprior.questions.frozen import frozen
+from openprior.questions.query_text import is_quoted, query_parts, split_words, unclear, unquoted
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 
@@ -74,39 +75,36 @@ class Queries:
     @staticmethod
     def parse(text: str, domain: Domain) -> "Queries":
         """From text: marginal(a, b), prefixes(a), ranges(a, 0-4, 5-9) or where(a=0-4, b=1)."""
-        match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", text, re.DOTALL)
-        if not match:
-            raise _unclear(text)
-        kind, words = match[1], [w.strip() for w in match[2].split(",")]
-        if not all(words):
-            raise _unclear(text)
+        kind, words = query_parts(text)
+        first = unquoted(words[0])
         if kind == "marginal":
-            key = canonical(words, domain)
+            key = canonical([unquoted(word) for word in words], domain)
             _room(text, domain.size(key), domain.size(key))
             return Queries(text, key, np.eye(domain.size(key), dtype=np.bool_))
         if kind == "prefixes" and len(words) == 1:
-            size = domain[words[0]]
+            size = domain[first]
             _room(text, size, size)
             # The prefix of all values is the number of rows, which is known or measured otherwise.
             inside = np.tri(size, dtype=np.bool_)[: max(size - 1, 1)]
-            return Queries(text, (words[0],), inside)
+            return Queries(text, (first,), inside)
         if kind == "ranges" and len(words) > 1:
-            size = domain[words[0]]
+            size = domain[first]
             _room(text, len(words) - 1, size)
-            return Queries(text, (words[0],), np.stack([_codes(text, w, size) for w in words[1:]]))
+            return Queries(text, (first,), np.stack([_codes(text, w, size) for w in words[1:]]))
         if kind == "where":
             return _where(text, words, domain)
-        raise _unclear(text)
+        raise unclear(text)
 
 
 def _where(text: str, words: list[str], domain: Domain) -> Queries:
     conditions: dict[str, NDArray[np.bool_]] = {}
     for word in words:
-        name, sign, codes = (part.strip() for part in word.partition("="))
-        if not sign or name in conditions:
-            raise _unclear(text)
+        written, *codes = split_words(word, "=")
+        name = unquoted(written)
+        if len(codes) != 1 or name in conditions:
+            raise unclear(text)
         inside = np.zeros(domain[name], np.bool_)
-        for piece in codes.split("|"):
+        for piece in split_words(codes[0], "|"):
             inside |= _codes(text, piece, domain[name])
         conditions[name] = inside
     key = canonical(conditions, domain)
@@ -118,9 +116,13 @@ def _where(text: str, words: list[str], domain: Domain) -> Queries:
 
 
 def _codes(text: str, word: str, size: int) -> NDArray[np.bool_]:
+    if any(map(is_quoted, split_words(word, "-"))):
+        raise WorkloadError(
+            f"queries '{text}' have the label {word}, and only a schema knows labels; give codes from 0 to {size - 1}"
+        )
     match = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", word.strip())
     if not match:
-        raise _unclear(text)
+        raise unclear(text)
     low = int(match[1])
     high = low if match[2] is None else int(match[2])
     if not low <= high < size:
@@ -135,10 +137,3 @@ def _room(text: str, queries: int, cells: int) -> None:
         raise WorkloadError(
             f"queries '{text}' are {queries:,} over {cells:,} cells, too many; use coarser bins"
         )
-
-
-def _unclear(text: str) -> WorkloadError:
-    return WorkloadError(
-        f"queries '{text}' are not understood; write prefixes(a), ranges(a, 0-4, 5-9), where(a=0-4, b=1|3) "
-        "or marginal(a, b), with codes for values"
-    )

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OptionError, WorkloadError
 from openprior.given import finite_number, several, shown, whole_number
 from openprior.questions.quotes import names as names_in
@@ -67,8 +68,8 @@ class WorkloadPlan(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Workload:
+@dataclass(frozen=True, repr=False)
+class Workload(Shown):
     """Marginals with positive weights: a list of both, or a mapping of marginals to weights.
 
     The order of columns inside a marginal does not matter.
@@ -140,6 +141,17 @@ class Workload:
             for a in marginal:
                 bears[a] = bears.get(a, 0.0) + weight
         return {m: sum(bears.get(a, 0.0) for a in m) for m in marginals}
+
+    def sheet(self) -> Sheet:
+        """The first marginals, with their weights where they differ."""
+        several = len(set(self.weights)) > 1
+        headings = ("marginal", "weight") if several else ("marginal",)
+        rows = tuple(
+            (" × ".join(map(str, m)), f"{w:g}")[: len(headings)]
+            for m, w in zip(self.marginals, self.weights, strict=True)
+        )
+        cells = "" if self.domain is None else f" with {self.cells:,} cells"
+        return Sheet(f"Workload of {len(rows):,} marginals{cells}", headings, rows)
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self.marginals)

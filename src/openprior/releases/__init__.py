@@ -2,9 +2,15 @@
 
 release.py        from a private table to a release, end to end
 certificate.py    the proof of what it cost, which anyone can recheck
+table_files.py    tables as Parquet or CSV, from which every value comes back as it was
+description.py    what people say about a release: title, about, contact
 measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
+query_answers.py  the answers to queries that were measured
+answers_file.py   the answers to a whole workload, and to queries, as one table
+more_rows.py      more rows, fewer, or rows with given values
+frames.py         rows for pandas and Polars
 view.py           what another table says beside a release
 seal.py           the digest of every file, so that a folder is what was written or is refused
 folder.py         the release folder: written whole or not at all, read with suspicion

@@ -15,6 +15,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OtherFormat, PrivacyError, ReleaseError
 from openprior.given import shown
 from openprior.json_text import parse_json
@@ -23,11 +24,12 @@ from openprior.privacy.events import Event, Part, event_from_dict
 from openprior.privacy.session import Session
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Relation, Unit
+from openprior.releases.description import Description
 from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
-FORMAT = 1
+FORMAT = 2
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
@@ -36,8 +38,8 @@ _NEAR = 1e-6
 """Conversions between ε and ρ may differ so much between machines, relatively; sums and costs may not."""
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What was promised, what was spent, and how."""
 
     epsilon: float
@@ -67,8 +69,28 @@ class Certificate:
     """What the mechanism says of its outcome."""
     values_inside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Of every column with bins: from how many bins synthetic values are public ones, and from how many uniform."""
+    description: Description = field(default_factory=Description)
+    """What people say about it: the report opens with that."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
     """In a folder: what every other file of it must be, by name."""
+
+    def sheet(self) -> Sheet:
+        """What was promised and what was spent."""
+        of = "1 row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
+        rows = (
+            ("ε", f"{self.epsilon:g} (spent {self.epsilon_spent:.6g})"),
+            ("δ", f"{self.delta:g}"),
+            ("ρ", f"{self.rho:.6g} (spent {self.rho_spent:.6g})"),
+            ("relation", f"{self.relation}, {of} per person"),
+            ("mechanism", ", ".join([self.mechanism, *(f"{k} = {v}" for k, v in self.options.items())])),
+            ("dataset", self.dataset),
+            ("run", self.run),
+            ("steps", f"{len(self.events):,}"),
+            ("made", self.created),
+            ("noise", self.noise),
+        )
+        warning = "" if self.is_private else self.noise
+        return Sheet("Certificate", ("", ""), rows, (self.statement, *self.remarks), warning)
 
     @property
     def is_private(self) -> bool:
@@ -209,8 +231,12 @@ class Certificate:
     def to_json(self) -> str:
         """As text, always the same for the same certificate."""
         facts = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {"options": dict(self.options), "versions": dict(self.versions)}
         inside = {name: dict(bins) for name, bins in self.values_inside.items()}
+        plain = {
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+            "description": self.description.to_dict(),
+        }
         events = [event.to_dict() for event in self.events]
         files = {name: seal.to_dict() for name, seal in self.files.items()}
         values = {
@@ -280,6 +306,7 @@ def _read(values: object) -> Certificate:
         events=tuple(event_from_dict(event) for event in record.items("events")),
         remarks=record.texts("remarks", repeated=True),
         values_inside=_inside(record.record("values_inside")),
+        description=Description.from_record(record.record("description")),
         files=seals_from(record.record("files")),
     )
     record.end()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorError, OtherFormat, ReleaseError
 from openprior.json_text import parse_json
+from openprior.progress import phase
 from openprior.releases.seal import CERTIFICATE, check_seal, read_certificate, seal_of, state_of
 
 if TYPE_CHECKING:
@@ -26,16 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "seal", "write"]
 
-_ALWAYS = {
-    "answers.parquet",
-    "measurements.parquet",
-    "model/model.json",
-    "report.html",
-    "schema.toml",
-    "workload.json",
-}
-_ROWS = {"parquet": "synthetic.parquet", "csv": "synthetic.csv"}
-"""One of them, by format."""
+_ALWAYS = {"model/model.json", "report.html", "schema.toml", "workload.json"}
+_TABLES = ("synthetic", "answers", "measurements")
+"""All of them in one format, which is the ending of their names."""
 _PUBLIC = "public.json"
 """Where there was a public table."""
 _AGAIN = "; copy it again"
@@ -43,14 +37,14 @@ _AGAIN = "; copy it again"
 
 def write(release: "Reported", draft: Path, format: str) -> None:
     """Every file of a release, and the certificate that lists them."""
-    from openprior.releases.answers import write_answers
+    from openprior.releases.answers_file import write_answers
+    from openprior.releases.table_files import write_table
     from openprior.report import render
 
-    _write_rows(release.synthetic, draft, format)
-    write_answers(
-        release.model, release.schema, release.measurements, release.workload, draft / "answers.parquet"
-    )
-    release.measurements.save(draft / "measurements.parquet", release.schema)
+    rows, answers, measurements = (draft / f"{name}.{format}" for name in _TABLES)
+    write_table(release.synthetic, rows)
+    write_answers(release.model, release.schema, release.measurements, release.workload, answers)
+    release.measurements.save(measurements, release.schema)
     if release.public is not None:
         _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
     (draft / "model").mkdir()
@@ -58,7 +52,8 @@ def write(release: "Reported", draft: Path, format: str) -> None:
     release.schema.save(draft / "schema.toml")
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
     _write_text(draft / "workload.json", json.dumps(asked))
-    _write_text(draft / "report.html", render(release))
+    with phase("making the report"):
+        _write_text(draft / "report.html", render(release))
     seal(draft, release.certificate)
 
 
@@ -71,30 +66,13 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")  # alike on every system
 
 
-def _write_rows(rows: "pa.Table", draft: Path, format: str) -> None:
-    if format == "csv":
-        from pyarrow import csv
-
-        csv.write_csv(rows, draft / _ROWS["csv"])
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(rows, draft / _ROWS["parquet"])
-
-
-def _read_rows(folder: Path, names: Mapping[str, object], schema: "Schema") -> "pa.Table":
+def _read_rows(path: Path, schema: "Schema") -> "pa.Table":
     import pyarrow as pa
 
+    from openprior.releases.table_files import read_rows
+
     types = {c.name: c.arrow for c in schema.columns}
-    if _ROWS["csv"] in names:
-        from pyarrow import csv
-
-        options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-        rows = csv.read_csv(folder / _ROWS["csv"], convert_options=options)
-    else:
-        from pyarrow import parquet
-
-        rows = parquet.ParquetFile(folder / _ROWS["parquet"]).read()
+    rows = read_rows(path, schema)
     if rows.column_names != list(types):
         raise ReleaseError("its synthetic rows have other columns than its schema")
     for column in rows.schema:
@@ -139,8 +117,7 @@ def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
 
 def _check_names(folder: Path, files: Mapping[str, object]) -> None:
     """Raise unless these are the files of one release: all that it needs, and nothing else."""
-    rows = sorted(files.keys() & set(_ROWS.values())) or [_ROWS["parquet"]]
-    needed = {*_ALWAYS, rows[0]}
+    needed = {*_ALWAYS, *(f"{name}.{_format(files)}" for name in _TABLES)}
     missing = sorted(needed - files.keys())
     others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
     if missing or others:
@@ -148,6 +125,11 @@ def _check_names(folder: Path, files: Mapping[str, object]) -> None:
         raise ReleaseError(
             f"{folder} is not a release folder: its certificate lists {what}; copy the release again"
         )
+
+
+def _format(files: Mapping[str, object]) -> str:
+    """The ending of a release's tables; that all of them have it is `_check_names`' matter."""
+    return "csv" if "synthetic.csv" in files else "parquet"
 
 
 def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
@@ -165,13 +147,14 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     _check_inside(certificate, schema)
     for event in certificate.events:
         _check_event(event, schema)
-    measurements = Measurements.load(folder / "measurements.parquet", schema)
+    format = _format(certificate.files)
+    measurements = Measurements.load(folder / f"measurements.{format}", schema, certificate.events)
     measurements.check(certificate.events)
     work = _workload(_read_json(folder / "workload.json"), schema)
     public = None
     if _PUBLIC in certificate.files:
         public = View.from_dict(_read_json(folder / _PUBLIC), schema)
-    synthetic = _read_rows(folder, certificate.files, schema)
+    synthetic = _read_rows(folder / f"synthetic.{format}", schema)
     model = load_model(folder / "model")
     if model.domain != schema.domain:
         raise ReleaseError("its certificate, its schema and its model do not belong together")

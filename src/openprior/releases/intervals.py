@@ -10,16 +10,20 @@ One thing could spoil it: a mechanism that measures the same cell again *because
 mean. Repeats of the mechanisms here follow from how wrong the model is elsewhere, and coverage is tested for each.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.releases.measurements import Measurements
+from openprior.schema.domain import Domain
+from openprior.schema.levels import Level
 
-__all__ = ["Known", "known_about"]
+__all__ = ["Known", "coarser", "known_about", "known_answers"]
 
 Floats = NDArray[np.float64]
 
@@ -44,27 +48,23 @@ class Known:
     that an unlucky draw does not look like certainty."""
 
 
-def known_about(measurements: Measurements, marginal: Marginal) -> Known | None:
-    """What measurements say about a marginal, or None if nothing.
+def known_about(
+    measurements: Measurements, marginal: Marginal, levels: Mapping[str, Level] | None = None
+) -> Known | None:
+    """What measurements say about a marginal of columns, or of levels above them; None if nothing.
 
     The value of a cell is Σ wᵢyᵢ/Σ wᵢ over the measurements that tell it, wᵢ = 1/(kᵢσᵢ²), kᵢ the cells that were
     added up for it. Its noise has mean 0 and variance 1/Σ wᵢ. It is a sum of Gaussian and Laplace noise; heavier
-    tails than a Gaussian's are allowed for by their kurtosis.
+    tails than a Gaussian's are allowed for by their kurtosis. `levels` are the schema's, where the marginal has one.
     """
-    domain, columns = measurements.domain, set(marginal)
+    domain = measurements.domain
     shape = tuple(domain[a] for a in marginal)
     precision, weighted, fourth = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for item in measurements:
-        counted = item.cells(domain)
-        if counted is None:
+        told = _told(item, marginal, domain, levels or {})
+        if told is None:
             continue
-        free, fixed = counted
-        if not fixed.keys() <= columns <= fixed.keys() | set(free):
-            continue
-        place = tuple(fixed.get(a, slice(None)) for a in marginal)
-        summed = tuple(i for i, a in enumerate(free) if a not in columns)
-        table = item.values.reshape([domain[a] for a in free]).sum(axis=summed)
-        cells = prod(domain[free[i]] for i in summed)
+        place, table, cells = told
         variance = cells * item.sigma**2
         precision[place] += 1 / variance
         weighted[place] += table / variance
@@ -72,9 +72,92 @@ def known_about(measurements: Measurements, marginal: Marginal) -> Known | None:
             fourth[place] += _LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
     if not precision.any():
         return None
+    return _known(precision.reshape(-1), weighted.reshape(-1), fourth.reshape(-1))
+
+
+def known_answers(item: Measurement) -> Known:
+    """What the measurement of some numbers says about just these."""
+    precision = np.full(len(item.values), item.sigma**-2)
+    kurtosis = _LAPLACE_KURTOSIS if item.noise == "laplace" else 0.0
+    return _known(precision, item.values * precision, kurtosis * precision**2)
+
+
+def _known(precision: Floats, weighted: Floats, fourth: Floats) -> Known:
     with np.errstate(invalid="ignore", divide="ignore"):
-        value, error = (weighted / precision).reshape(-1), (1 / np.sqrt(precision)).reshape(-1)
-        kurtosis = (fourth / precision**2).reshape(-1)
+        value, error = weighted / precision, 1 / np.sqrt(precision)
+        kurtosis = fourth / precision**2
         error[~np.isfinite(error)] = np.nan
         reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
         return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
+
+
+def _told(
+    item: Measurement, marginal: Marginal, domain: Domain, levels: Mapping[str, Level]
+) -> tuple[tuple[int | slice, ...], Floats, Floats] | None:
+    """Which of the marginal's cells a measurement tells, their sums, and how many cells each sum has; None if none.
+
+    What the marginal lacks is summed away, and a column becomes the level that is asked for; neither may be fixed.
+    """
+    counted = item.cells(domain)
+    if counted is None:
+        return None
+    free, fixed = counted
+    columns, names, ups = set(marginal), list(free), {}
+    if not fixed.keys() <= columns:
+        return None
+    for a in columns.difference(free, fixed):
+        if a in levels:
+            below = _below(a, names, levels)
+            if below is not None:
+                ups[names.index(below)] = _steps(a, below, levels)
+                names[names.index(below)] = a
+    if not columns <= fixed.keys() | set(names):
+        return None
+    table = item.values.reshape([domain[a] for a in free])
+    for axis, steps in ups.items():
+        table = coarser(table, axis, steps, domain[names[axis]])
+    order = [a for a in marginal if a in names]
+    left = [a for a in names if a in marginal]
+    summed = tuple(i for i, a in enumerate(names) if a not in marginal)
+    table = table.sum(axis=summed).transpose([left.index(a) for a in order])
+    cells = np.full([1] * len(order), float(prod(domain[names[i]] for i in summed)))
+    for axis, steps in ups.items():
+        children = np.bincount(steps, minlength=domain[names[axis]])
+        cells = cells * children.reshape([-1 if a == names[axis] else 1 for a in order])
+    return tuple(fixed.get(a, slice(None)) for a in marginal), table, cells
+
+
+def _below(level: str, names: Sequence[str], levels: Mapping[str, Level]) -> str | None:
+    """What was counted that a level can be summed from: its column, or a level in between."""
+    column = levels[level].column
+    for name in names:
+        if name == column:
+            return name
+        under = levels.get(name)
+        if under is not None and under.column == column and _is_above(levels[level], under):
+            return name
+    return None
+
+
+def _is_above(level: Level, under: Level) -> bool:
+    """Whether rows that a lower level has together are together in the higher one, too."""
+    first = np.full(len(under.labels), -1)
+    first[under.codes] = level.codes
+    return bool((first[under.codes] == level.codes).all())
+
+
+def _steps(level: str, below: str, levels: Mapping[str, Level]) -> NDArray[np.int64]:
+    """The level's code of every code of what is below it."""
+    if below not in levels:
+        return np.asarray(levels[level].codes, np.int64)
+    up = np.zeros(len(levels[below].labels), np.int64)
+    up[levels[below].codes] = levels[level].codes
+    return up
+
+
+def coarser(table: Floats, axis: int, codes: NDArray[np.int64], size: int) -> Floats:
+    """Sums of a table along one axis, by the code that each of its places has one level up."""
+    moved = np.moveaxis(table, axis, 0)
+    sums = np.zeros((size, *moved.shape[1:]))
+    np.add.at(sums, codes, moved)
+    return np.moveaxis(sums, 0, axis)

@@ -1,5 +1,10 @@
-"""Every noisy number of a run, kept with the release: one Parquet file, and the checks that it belongs there."""
+"""Every noisy number of a run, kept with the release: one file, and the checks that it belongs there.
 
+A Parquet file says itself what was measured. A CSV has room for the numbers only; there the certificate's events say
+what they are.
+"""
+
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +19,9 @@ from openprior.privacy.events import Event, Noisy
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import QueryAnswers, present, statistic_from_dict
 from openprior.privacy.strict import Record
+from openprior.releases.table_files import read_csv, write_table
 from openprior.schema.base import Schema
+from openprior.schema.columns import arrow_type
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 
@@ -23,7 +30,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Measurements"]
 
-_COLUMNS = ("measurement", "marginal", "where", "cell", "value", "standard_deviation")
+_TYPES = {
+    "measurement": "int32",
+    "marginal": "string",
+    "where": "string",
+    "cell": "int64",
+    "value": "double",
+    "standard_deviation": "double",
+}
+_COLUMNS = tuple(_TYPES)
 
 
 class Measurements:
@@ -41,9 +56,7 @@ class Measurements:
 
     def save(self, path: Path, schema: Schema) -> None:
         """One row per number: what was measured, where, the value and the standard deviation of its noise."""
-        from pyarrow import parquet
-
-        parquet.write_table(self._table(schema), path)
+        write_table(self._table(schema), path)
 
     def _table(self, schema: Schema) -> "pa.Table":
         import pyarrow as pa
@@ -81,36 +94,73 @@ class Measurements:
         return item.statistic.words if columns is None else " × ".join(columns), where
 
     @staticmethod
-    def load(path: Path, schema: Schema) -> "Measurements":
-        """From the file, of which every column must be just what the measurements give."""
-        from pyarrow import parquet
+    def load(path: Path, schema: Schema, events: Sequence[Event] = ()) -> "Measurements":
+        """From the file, of which every column must be just what the measurements give; `events`: the certificate's."""
+        if path.suffix == ".csv":
+            table = read_csv(path, {name: arrow_type(kind) for name, kind in _TYPES.items()})
+            _check_columns(table)
+            items = _of_events(table, _counted(events))
+        else:
+            from pyarrow import parquet
 
-        table = parquet.ParquetFile(path).read()
-        if table.column_names != list(_COLUMNS) or any(column.null_count for column in table.columns):
-            raise ReleaseError("its measurements have other columns than measurements have")
-        facts = parse_json((table.schema.metadata or {}).get(b"openprior", b""))
-        if type(facts) is not list:
-            raise ReleaseError("its measurements are no list")
-        which, values = table["measurement"].to_numpy(), table["value"].to_numpy()
-        if which.dtype != np.int32 or values.dtype != np.float64:
-            raise ReleaseError("its measurements are of another type than measurements are")
-        starts = np.searchsorted(which, np.arange(len(facts) + 1))
-        items = []
-        for fact, start, end in zip(facts, starts[:-1], starts[1:], strict=True):
-            item = _read(Record(fact, "a measurement"), values[start:end])
-            if not _fits(item, schema):
-                raise ReleaseError("its measurements do not fit its schema")
-            items.append(item)
+            table = parquet.ParquetFile(path).read()
+            _check_columns(table)
+            items = _of_facts(table)
+        if not all(_fits(item, schema) for item in items):
+            raise ReleaseError("its measurements do not fit its schema")
         made = Measurements(schema.full_domain, items)
-        if not _same(table, made._table(schema)):
+        if not _same(table, made._table(schema), facts=path.suffix != ".csv"):
             raise ReleaseError("its measurements are not written as measurements are")
         return made
 
     def check(self, events: Sequence[Event]) -> None:
         """Raise unless these are the measurements that a certificate's events speak of, one by one."""
-        spoken = [e for e in events if isinstance(e, Noisy) and e.statistic.is_count]
+        spoken = _counted(events)
         if len(spoken) != len(self._items) or not all(map(_is_of, self._items, spoken)):
             raise ReleaseError("its measurements are not those of its certificate")
+
+
+def _counted(events: Sequence[Event]) -> list[Noisy]:
+    """The events that gave measurements."""
+    return [e for e in events if isinstance(e, Noisy) and e.statistic.is_count]
+
+
+def _check_columns(table: "pa.Table") -> None:
+    if table.column_names != list(_COLUMNS) or any(column.null_count for column in table.columns):
+        raise ReleaseError("its measurements have other columns than measurements have")
+    kinds = (table["measurement"].type, table["value"].type, table["standard_deviation"].type)
+    if kinds != ("int32", "double", "double"):
+        raise ReleaseError("its measurements are of another type than measurements are")
+
+
+def _parts(table: "pa.Table", count: int) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The values of each measurement, and the standard deviations that are written beside them."""
+    starts = np.searchsorted(table["measurement"].to_numpy(), np.arange(count + 1))
+    values, sigmas = table["value"].to_numpy(), table["standard_deviation"].to_numpy()
+    for start, end in itertools.pairwise(starts):
+        yield values[start:end], sigmas[start:end]
+
+
+def _of_facts(table: "pa.Table") -> list[Measurement]:
+    """As the file's own metadata say."""
+    facts = parse_json((table.schema.metadata or {}).get(b"openprior", b""))
+    if type(facts) is not list:
+        raise ReleaseError("its measurements are no list")
+    parts = _parts(table, len(facts))
+    return [
+        _read(Record(fact, "a measurement"), values) for fact, (values, _) in zip(facts, parts, strict=True)
+    ]
+
+
+def _of_events(table: "pa.Table", events: Sequence[Noisy]) -> list[Measurement]:
+    """As a certificate's events say."""
+    items = []
+    for event, (values, sigmas) in zip(events, _parts(table, len(events)), strict=True):
+        if not len(values):
+            raise ReleaseError("its measurements are not those of its certificate")
+        part = {} if event.part is None else event.part.fixed
+        items.append(Measurement(event.statistic, values, float(sigmas[0]), event.kind, part))
+    return items
 
 
 def _read(record: Record, values: NDArray[np.float64]) -> Measurement:
@@ -141,9 +191,9 @@ def _fits(item: Measurement, schema: Schema) -> bool:
     return len(values) == numbers and bool(np.isfinite(values).all() and (values == np.rint(values)).all())
 
 
-def _same(table: "pa.Table", expected: "pa.Table") -> bool:
-    """Equal, however the texts of a column are packed."""
-    if table.schema != expected.schema or table.schema.metadata != expected.schema.metadata:
+def _same(table: "pa.Table", expected: "pa.Table", *, facts: bool) -> bool:
+    """Equal, however the texts of a column are packed; `facts`: in types and metadata, too, which a CSV has not."""
+    if facts and (table.schema != expected.schema or table.schema.metadata != expected.schema.metadata):
         return False
     texts = ("marginal", "where")
     return all(

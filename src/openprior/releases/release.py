@@ -7,8 +7,10 @@ not at all. Reopening it needs no private data.
 
 import hashlib
 import json
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.display import Sheet, Shown, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
-from openprior.given import check_progress, choice, flag, path_of, text_of, whole_number
-from openprior.methods.base import Mechanism, Progress, PublicTable, pure_choices, quiet
+from openprior.given import choice, flag, path_of, text_of, whole_number
+from openprior.methods.base import Mechanism, PublicTable, pure_choices
 from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
 from openprior.models.base import Model
@@ -28,11 +31,18 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.run import finish_run, journal_of
 from openprior.privacy.session import Purpose, Session, open_session, request_of
 from openprior.privacy.unit import Unit
+from openprior.progress import phase, telling
+from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.answers import labelled
+from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate, certify
+from openprior.releases.description import Description, described_as
 from openprior.releases.folder import read, write
+from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
+from openprior.releases.more_rows import draw_rows
+from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
@@ -47,11 +57,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "open_release", "release"]
 
-FORMATS = ("parquet", "csv")
-"""Of the synthetic rows."""
+_WIDE = 12
+"""Columns of the synthetic rows that a notebook shows."""
 
 
-class Release:
+class Release(Shown):
     """What is handed over. Everything in it is differentially private; none of it needs the private table."""
 
     def __init__(
@@ -65,6 +75,7 @@ class Release:
         measurements: Measurements,
         public: View | None = None,
         codes: Table | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._codes = codes
         self.synthetic = synthetic
@@ -81,6 +92,8 @@ class Release:
         """Every noisy number that was measured."""
         self.public = public
         """What the public table says beside them, if there was one."""
+        self.seconds = seconds
+        """How long it took, where it was made in this process; depends on the private rows, so it is never written."""
 
     @property
     def codes(self) -> Table:
@@ -89,24 +102,79 @@ class Release:
             self._codes = encode_table(self.synthetic, self.schema.plain)
         return self._codes
 
-    def answers(self, columns: Iterable[str]) -> "pa.Table":
-        """The estimated counts of a marginal, one row per cell, with labels, and 95 % intervals where they exist."""
+    def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
+        """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
+
+        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
+        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
+        it), and those to the queries that were measured.
+        """
+        if columns is None:
+            return all_answers(self.model, self.schema, self.measurements, self.workload)
         return labelled(self.model, self.schema, self.measurements, columns)
 
+    def rows(
+        self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> "pa.Table":
+        """More rows, fewer, or rows with given values, with labels and types; the released rows if nothing is asked.
+
+        n       how many; with `where`, as many as the release expects there if not given
+        where   labels by column or level, such as {"sex": "F", "age": ["[18, 30)", 45]}: one or several; a number or
+                a date stands for the bin it lies in, None for missing
+        seed    for the same rows again; fresh ones if not given
+
+        Post-processing of the release: it costs nothing and knows no more than the released model. Rows are drawn from
+        the model, restricted to what is asked; a model that cannot be restricted has its released rows filtered. The
+        table's metadata say which (`openprior`). Inside a bin, values are those of released rows.
+        """
+        return draw_rows(
+            self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
+        )
+
+    def to_pandas(self) -> Any:
+        """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
+        return pandas_frame(self.synthetic, self.schema)
+
+    def to_polars(self) -> Any:
+        """The synthetic rows as a Polars DataFrame."""
+        return polars_frame(self.synthetic)
+
     def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all."""
-        choice("format", format, *FORMATS)
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+        check_format(choice("format", format, *FORMATS), self.schema)
         folder = fresh(path)
         with appearing(folder) as draft:
             write(self, draft, format)
         return folder
 
-    def __repr__(self) -> str:
+    def sheet(self) -> Sheet:
+        """What it is, what it cost, and what is in it."""
         c = self.certificate
-        rows = self.synthetic.num_rows
-        return f"<Release of {rows} rows by {c.mechanism}; ε = {c.epsilon:g}, δ = {c.delta:g}, {c.noise}>"
+        rows = [
+            ("rows", f"{self.synthetic.num_rows:,}"),
+            ("columns", f"{len(self.schema.names):,}: {listed(self.schema.names, 12)}"),
+            ("mechanism", c.mechanism),
+            ("ε, δ", f"{c.epsilon:g}, {c.delta:g}"),
+            ("asked for", f"{len(self.workload):,} tables of counts"),
+        ]
+        if self.public is not None:
+            name = c.description.public
+            rows.append(("public table", f"{name + ', ' if name else ''}{self.public.rows:,} rows"))
+        rows += [(name, text) for name, text in c.description.to_dict().items() if text and name == "contact"]
+        name = c.description.title or ("" if c.dataset == "table" else c.dataset)
+        title = f"Release of {name}" if name else "Release"
+        return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
+
+    def _repr_html_(self) -> str:
+        first = self.synthetic.slice(0, 5).to_pylist()
+        names = self.synthetic.column_names
+        shown = tuple(tuple("" if row[a] is None else str(row[a]) for a in names[:_WIDE]) for row in first)
+        more = f"… and {len(names) - _WIDE} more columns" if len(names) > _WIDE else ""
+        rows = Sheet("The first synthetic rows", tuple(names[:_WIDE]), shown, (more,) if more else ())
+        return super()._repr_html_() + rows.html()
 
 
+@watched
 def release(
     private: Any,
     public: Any = None,
@@ -122,16 +190,20 @@ def release(
     relation: str = "replace-one",
     dataset: str | None = None,
     format: str = "parquet",
+    title: str | None = None,
+    about: str | None = None,
+    contact: str | None = None,
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
     reading: Reading | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
-    private, public   anything that streams Arrow (pandas, Polars, …), a path (CSV, Parquet, a folder of them), a DuckDB
-                      relation, a dict of columns, a list of dicts, a structured array
+    private, public   anything that streams Arrow (pandas, Polars, …), a DuckDB relation, a dict of columns, a list of
+                      dicts, a structured array, a path (CSV, Parquet, a folder of them, Excel, SPSS, SAS, Stata), or
+                      the address of a table in a database
     schema            what the columns are, or the path of its file; drafted from the public table if not given
     workload          what should be right: `all_marginals(2)` or 2, a list of marginals, or a text as on the command
                       line ("target:income:3", "age,sex;age,income"); all 3-way marginals if not given
@@ -141,17 +213,20 @@ def release(
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
+    title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
     reading           how text is written in the files, where no schema is given; a schema has it in it
+    progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
+                      not given: bars in a terminal or a notebook
     """
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
+    description = described_as(title, about, contact)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
     workload = None if workload is None else need_workload(workload)
-    check_progress(progress)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
@@ -166,17 +241,22 @@ def release(
             asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
             if dataset is not None:
                 asked["dataset"] = text_of("dataset", dataset)
-            return _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            _same_description(finished, description)
+            return finished
     target = None if out is None else fresh(out)
+    started = time.perf_counter()
 
     schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
     private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
     schema = _schema(schema, public_source, reading)
-    public_table = None if public_source is None else encode_table(public_source, schema)
+    check_format(format if target is not None else "parquet", schema)
+    public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
+    fitted = chosen.fitted(schema)
     with open_session(
         private,
         schema,
@@ -197,22 +277,26 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic, inside = _make(session, chosen, public_table, public_source, work, progress)
+        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
         result = Release(
             synthetic=synthetic,
             model=model,
-            certificate=certify(session, values_inside=inside),
+            certificate=replace(
+                certify(session, values_inside=inside),
+                description=replace(description, public=_public_name(public_source)),
+            ),
             schema=schema,
             workload=work,
             measurements=Measurements(schema.full_domain, session.account.measurements),
             public=None if public_table is None else view_of(public_table, codes, schema),
             codes=codes,
+            seconds=time.perf_counter() - started,
         )
         if target is not None:
-            with appearing(target) as draft:
+            with phase("writing the release"), appearing(target) as draft:
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
@@ -232,13 +316,24 @@ def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
         return schema
     if public is None:
         raise OptionError("there is no schema, and no public table to draft one from; give one of them")
-    return Schema.draft(public, reading=reading)
+    with phase("drafting the schema"):
+        return Schema.draft(public, reading=reading)
+
+
+def _public_table(public: Any, schema: Schema) -> Table:
+    with phase("reading the public table"):
+        return encode_table(public, schema)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     return work
+
+
+def _public_name(source: Any) -> str:
+    """What a reader may know the public table by; a frame has no name."""
+    return "" if source is None or source.name == "table" else str(source.name)
 
 
 def _check_public(mechanism: Mechanism, public: Table | None) -> None:
@@ -306,6 +401,16 @@ def _finished(
     return opened
 
 
+def _same_description(finished: Release, description: Description) -> None:
+    """Say so where a finished release has other words than those that are asked for now."""
+    if description not in (Description(), replace(finished.certificate.description, public="")):
+        warnings.warn(
+            "the release was written before its run was stopped: its title, about and contact stay as they were",
+            OpenPriorWarning,
+            stacklevel=3,
+        )
+
+
 def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
     more = {"workload": _digest(work), "public": None if public is None else _content(public)}
     return Purpose(mechanism.name, mechanism.options, more)
@@ -320,12 +425,13 @@ def _make(
     public: Table | None,
     public_source: Any,
     work: Workload,
-    progress: Progress | None,
 ) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
     """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    model = mechanism.run(session.curator, public, work, fit, progress or quiet)
-    codes = model.sample(max(1, round(model.total)), draw)
-    decoder = Decoder.fit(session.schema, public_source, rng=draw)
-    return model, codes, decoder.decode(codes, draw), decoder.values_inside
+    with telling() as progress:
+        model = mechanism.run(session.curator, public, work, fit, progress)
+    with phase("drawing rows"):
+        codes = model.sample(max(1, round(model.total)), draw)
+        decoder = Decoder.fit(session.schema, public_source, rng=draw)
+        return model, codes, decoder.decode(codes, draw), decoder.values_inside

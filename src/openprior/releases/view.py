@@ -6,7 +6,7 @@ is made by `evaluate` only and is NOT PRIVATE.
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,9 @@ class View:
     """A table beside a release."""
 
     rows: int
-    shares: Mapping[str, NDArray[np.float64]]
+    shares: Mapping[str, NDArray[np.float64]] = field(repr=False)
     """The share of every value of every column."""
-    distances: Mapping[Marginal, float]
+    distances: Mapping[Marginal, float] = field(repr=False)
     """‖p − q‖₁ of its shares p and the released rows' q (0 to 2), for every column and every pair of columns."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ shows the private table's own figures and is marked NOT PRIVATE.
 """
 
 from collections.abc import Iterable
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openprior.releases.view import View
@@ -60,23 +59,8 @@ def render(
     quality      further measures, by `summary()`: name, value, explanation
     estimate     a differentially private estimate of the error, which may be published
     """
-    import jinja2
-    from markupsafe import Markup
-
-    from openprior.report import charts, words
+    from openprior.report import charts
     from openprior.report.facts import gather
+    from openprior.report.template import page_of
 
-    facts = gather(release, evaluation, truth, quality, estimate)
-    page = jinja2.Environment(autoescape=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    page.filters.update(percent=words.percent, count=words.count, plain=words.plain, names=words.names)
-    # The style and the script are ours and hold no data; everything else is escaped.
-    return page.from_string(_text("page.html.j2")).render(
-        f=facts,
-        charts=charts,
-        style=Markup(_text("style.css")),
-        script=Markup(_text("page.js")),
-    )
-
-
-def _text(name: str) -> str:
-    return resources.files("openprior.report").joinpath(name).read_text(encoding="utf-8")
+    return page_of("page.html.j2", f=gather(release, evaluation, truth, quality, estimate), charts=charts)

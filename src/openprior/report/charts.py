@@ -10,14 +10,17 @@ from markupsafe import Markup
 
 from openprior.questions.workload import Marginal
 from openprior.report.budget import Segment
-from openprior.report.heat import Cell, Layout, draw_cells, draw_steps
+from openprior.report.heat import Cell, Layout, draw_cells, draw_steps, text_width
 from openprior.report.pictures import Answer, Picture, Value
 from openprior.report.words import names, percent
 
 __all__ = ["bars", "heat", "interval", "outline", "rise", "scale", "stack"]
 
 _ROW, _HIGH = 22, 132
-_MAP = Layout(24, 24, 128, 72, is_triangle=True, has_numbers=False)
+_HEIGHTS = {"beside": _ROW, "above": _ROW + 22, "above two": _ROW + 38}
+"""Of a row of bars, by where the labels stand; the style sheet has the same."""
+_SQUARE, _LABEL = 24, 190
+"""Pixels of a heat map's square, and of a column's name beside it at most."""
 _COLUMNS = 40
 """Columns of a heat map at most."""
 
@@ -33,19 +36,21 @@ def _at(share: float) -> str:
 
 def bars(picture: Picture) -> Markup:
     """One row per value: the public share as a broad bar, the released one in it, the private one as a dot."""
-    top = picture.scale
-    rows = _join(_bar(v, _ROW * i, top) for i, v in enumerate(picture.values))
+    top, row = picture.scale, _HEIGHTS[picture.layout]
+    rows = _join(_bar(v, row * i, row, top) for i, v in enumerate(picture.values))
     return Markup(
         '<svg class="bars" width="100%" height="{}" role="group" aria-label="{}" data-walk="y">{}</svg>'
-    ).format(_ROW * len(picture.values), _about(picture), rows)
+    ).format(row * len(picture.values), _about(picture), rows)
 
 
-def _bar(value: Value, y: int, top: float) -> Markup:
+def _bar(value: Value, start: int, row: int, top: float) -> Markup:
+    """A row that begins at `start`; the bar is in its lowest part, and its label beside it or above."""
     parts = [
-        Markup('<g class="tip"><title>{}</title><rect class="hit" y="{}" width="100%" height="22"/>').format(
-            _tip(value), y
+        Markup('<g class="tip"><title>{}</title><rect class="hit" y="{}" width="100%" height="{}"/>').format(
+            _tip(value), start, row
         )
     ]
+    y = start + row - _ROW
     if value.public is not None:
         parts.append(_rect("pub", 0.0, value.public / top, y + 3, 16))
     parts.append(_rect("syn", 0.0, value.released / top, y + 7, 8))
@@ -173,15 +178,19 @@ def heat(columns: Sequence[str], values: Mapping[Marginal, float], title: str) -
         [_distance((a,) if i == j else (b, a), values) if j <= i else None for j, b in enumerate(columns)]
         for i, a in enumerate(columns)
     ]
-    size, side = _MAP.width * len(columns), _MAP.top
+    room = int(min(max((text_width(a) for a in columns), default=0.0), _LABEL)) + 2
+    # Names of columns stand slanted, 40 degrees up.
+    side, above = int(0.77 * room) + 14, int(0.65 * room) + 14
+    layout = Layout(_SQUARE, _SQUARE, room + 10, above, room, is_triangle=True, digits=0)
+    size = _SQUARE * len(columns)
     return Markup(
         '<svg class="heat" viewBox="0 0 {0} {1}" style="--wide:{0}px" role="group" aria-label="{2}" '
         'data-walk="xy">{3}</svg>'
     ).format(
-        _MAP.left + size + side,
-        side + size + 8,
+        layout.left + size + side,
+        above + size + 8,
         title,
-        draw_cells(columns, columns, cells, max(values.values(), default=0.0) or 1.0, _MAP),
+        draw_cells(columns, columns, cells, max(values.values(), default=0.0) or 1.0, layout),
     )
 
 

@@ -15,6 +15,7 @@ from openprior.report.error_cards import Errors, Estimated, Evaluated, errors_of
 from openprior.report.origin import Coverage, Source, cover, sources_of
 from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
 from openprior.report.promise import Promise, promise_of
+from openprior.report.scope import Scope, scope_of
 from openprior.report.steps import Step, steps_of
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Facts:
     cells: int
     ways: tuple[int, ...]
     """How many columns the workload's marginals have."""
+    scope: Scope
     promise: Promise
     budget: Budget
     public: View | None
@@ -109,8 +111,10 @@ def gather(
     public = release.public
     steps = steps_of(c, schema)
     ways = {len(m) for m in release.workload.marginals}
-    tables: dict[Marginal, list[Answer]] = {(a,): answers_in(release.answers((a,)), 1) for a in schema.names}
-    pairs = {m: answers_in(release.answers(m), 2) for m in _best_pairs(steps, schema)}
+    tables: dict[Marginal, list[Answer]] = {
+        (a,): answers_in(release.answers((a,)), [schema[a]]) for a in schema.names
+    }
+    pairs = {m: answers_in(release.answers(m), [schema[a] for a in m]) for m in _best_pairs(steps, schema)}
     return Facts(
         certificate=c,
         warnings=_warnings(c, evaluation, truth, quality, estimate),
@@ -121,6 +125,7 @@ def gather(
         marginals=len(release.workload),
         cells=release.workload.cells,
         ways=tuple(sorted(ways)),
+        scope=scope_of(schema, getattr(c, "values_inside", {})),
         promise=promise_of(c),
         budget=budget_of(c, steps),
         public=public,

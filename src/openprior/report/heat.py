@@ -8,13 +8,15 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-__all__ = ["Cell", "Layout", "draw_cells", "draw_steps", "heat_picture"]
+__all__ = ["Cell", "Layout", "draw_cells", "draw_steps", "heat_picture", "text_width"]
 
+_THIN = " .,;:'|!()[]ijltfI"
 _GAP = 2
 _STEPS = 10
 
@@ -39,10 +41,12 @@ class Layout:
     left: int
     """Room for the labels of the rows, and above the cells for those of the columns."""
     top: int
+    across: int
+    """Room for the label of one column, along its line."""
     is_triangle: bool
     """Labels of columns are slanted, and each stands above the first cell of its column."""
-    has_numbers: bool
-    """Whether numbers are written into their cells."""
+    digits: int
+    """Digits after the point of the numbers in the cells; 0: no numbers."""
 
 
 def draw_cells(
@@ -61,7 +65,7 @@ def draw_cells(
         y = layout.top + layout.height * i
         parts.append(
             Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(
-                layout.left - 6, y + layout.height // 2 + 4, _short(label, layout.left // 7)
+                layout.left - 6, y + layout.height // 2 + 4, _short(label, layout.left - 10)
             )
         )
         for j, cell in enumerate(row):
@@ -74,12 +78,12 @@ def _column_label(label: str, layout: Layout, column: int, row: int) -> Markup:
     x, y = layout.left + layout.width * column, layout.top + layout.height * row
     if layout.is_triangle:
         return Markup('<text transform="translate({} {}) rotate(-40)">{}</text>').format(
-            x + 10, y - 5, _short(label, 16)
+            x + 10, y - 5, _short(label, layout.across)
         )
     lines = label.split("\n")
     return Markup("").join(
         Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-            x + (layout.width - _GAP) / 2, y - 8 - 12 * (len(lines) - 1 - k), line
+            x + (layout.width - _GAP) / 2, y - 8 - 12 * (len(lines) - 1 - k), _short(line, layout.across)
         )
         for k, line in enumerate(lines)
     )
@@ -93,11 +97,14 @@ def _cell(cell: Cell, x: int, y: int, most: float, layout: Layout) -> Markup:
     if cell.value is not None:
         share = min(cell.value / most, 1.0) if most > 0 else 0.0
         look = Markup('fill-opacity="{:.2f}"').format(_opacity(share))
-        if layout.has_numbers:
+        if layout.digits:
             # Where white and black stand out about equally, with a contrast of 4.5.
             ink = Markup(' class="light"') if share > 0.7 else ""
-            number = Markup('<text{} x="{}" y="{}" text-anchor="middle">{:.2f}</text>').format(
-                ink, x + (layout.width - _GAP) / 2, y + layout.height // 2 + 3, cell.value
+            number = Markup('<text{} x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                ink,
+                x + (layout.width - _GAP) / 2,
+                y + layout.height // 2 + 3,
+                f"{cell.value:.{layout.digits}f}",
             )
     return Markup('<g class="tip"><title>{}</title><rect class="base" {}/><rect {} {}/>{}</g>').format(
         cell.tip, box, look, box, number
@@ -119,8 +126,36 @@ def _opacity(share: float) -> float:
     return 0.04 + 0.96 * share
 
 
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def text_width(text: str) -> float:
+    """How many pixels a text takes at 12 pixels, about and rather too many."""
+    return sum(
+        12.5
+        if east_asian_width(c) in "WF"
+        else 9.2
+        if c.isupper() or c in "mwMW@%…"
+        else 4.2
+        if c in _THIN
+        else 7.0
+        for c in text
+    )
+
+
+def _short(name: str, room: float) -> str:
+    """A name that fits, its middle left out: names that begin alike often differ at the end.
+
+    >>> _short("household income before tax", 120)
+    'household…fore tax'
+    """
+    if text_width(name) <= room:
+        return name
+    letters = len(name) - 1
+    while letters > 2 and text_width(_cut(name, letters)) > room:
+        letters -= 1
+    return _cut(name, letters)
+
+
+def _cut(name: str, letters: int) -> str:
+    return name[: (letters + 1) // 2] + "…" + name[len(name) - letters // 2 :]
 
 
 _STYLE = """
@@ -129,6 +164,11 @@ _STYLE = """
 .heat.picture .light { fill: #ffffff } .heat.picture .base, .heat.picture .paper { fill: #ffffff }
 .heat.picture .base { stroke: #dddad1 }
 """
+
+
+def _room(labels: Sequence[str], least: int, most: int) -> int:
+    """Pixels for the longest of these labels, within limits."""
+    return int(min(max([least, *(text_width(label) + 12 for label in labels)]), most))
 
 
 def heat_picture(
@@ -145,20 +185,23 @@ def heat_picture(
     True
     """
     top = most or max((float(v) for v in values.ravel() if not math.isnan(v)), default=1.0) or 1.0
+    digits = 2 if top >= 0.1 else 4
     cells = [
         [
             None
             if math.isnan(value)
-            else Cell(float(value), f"{row}, {column}: {value:.3f}".replace("\n", " "))
+            else Cell(float(value), f"{row}, {column}: {value:.{digits + 1}f}".replace("\n", " "))
             for column, value in zip(across, numbers, strict=True)
         ]
         for row, numbers in zip(down, values, strict=True)
     ]
-    width = max(150 + 64 * len(across) + 20, 460)
+    left = _room(down, 90, 260)
+    wide = _room([line for label in across for line in label.split("\n")], 64, 150)
+    width = max(left + wide * len(across) + 20, 460)
     head = textwrap.wrap(title, width // 8)
     label_lines = max((label.count("\n") + 1 for label in across), default=1)
     above = 20 + 14 * len(head) + 12 * label_lines
-    layout = Layout(64, 18, 150, above, is_triangle=False, has_numbers=True)
+    layout = Layout(wide, 18, left, above, wide - 6, is_triangle=False, digits=digits)
     height = layout.top + layout.height * len(down) + 46
     parts = [
         Markup('<text class="head" x="10" y="{}">{}</text>').format(18 + 14 * i, line)
@@ -168,8 +211,8 @@ def heat_picture(
         draw_cells(down, across, cells, top, layout),
         draw_steps(layout.left, height - 28, 240, 10),
         Markup('<text x="{}" y="{}" text-anchor="middle">0</text>').format(layout.left, height - 6),
-        Markup('<text x="{}" y="{}" text-anchor="middle">{:.2f}</text>').format(
-            layout.left + 240, height - 6, top
+        Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+            layout.left + 240, height - 6, f"{top:.{layout.digits}f}"
         ),
     ]
     return str(

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Boolean, Categorical, Column
+from openprior.schema.summary import reader_labels, reader_text, summary_of
 
 __all__ = ["Answer", "Picture", "Value", "answers_in", "largest", "picture_of"]
 
 BARS, STEPS = 24, 100
 """Values shown as bars at most, and steps of an ordered column's outline."""
+
+BESIDE, ABOVE = 14, 36
+"""Letters that a label may have beside its bar, and on one line above it, also on a phone."""
 
 Floats = NDArray[np.float64]
 
@@ -48,12 +52,20 @@ class Picture:
     name: str
     kind: str
     size: int
+    codes: str
+    """How many values or bins it has, and what is beside them."""
     values: tuple[Value, ...]
     outline: bool
     """Whether to draw the outline of a distribution instead of bars."""
     ends: tuple[str, str]
     """What is at the left and at the right of an outline."""
     note: str
+
+    @property
+    def layout(self) -> str:
+        """How the labels of bars stand: beside them, above them, or above them on two lines."""
+        longest = max((len(v.label) for v in self.values), default=0)
+        return "beside" if longest <= BESIDE else "above" if longest <= ABOVE else "above two"
 
     @property
     def scale(self) -> float:
@@ -63,13 +75,20 @@ class Picture:
         return min(1.0, max([most, *(min(v.high, 1.6 * most) for v in self.values if v.high is not None)]))
 
 
-def answers_in(table: Any, columns: int) -> list[Answer]:
-    """The rows of an answer table; an interval that is missing or not a number is none."""
+def answers_in(table: Any, columns: Sequence[Column]) -> list[Answer]:
+    """The rows of an answer table of these columns; an interval that is missing or not a number is none."""
     numbers = {
         name: table[name].to_pylist() if name in table.column_names else [None] * table.num_rows
         for name in ("estimate", "low", "high")
     }
-    labels = zip(*(table.column(i).to_pylist() for i in range(columns)), strict=True)
+    spelled = [dict(zip(c.labels, reader_labels(c), strict=True)) for c in columns]
+    labels = zip(
+        *(
+            [words.get(label, str(label)) for label in table.column(i).to_pylist()]
+            for i, words in enumerate(spelled)
+        ),
+        strict=True,
+    )
     return [
         Answer(", ".join(map(str, label)), float(estimate), *_interval(low, high))
         for label, estimate, low, high in zip(
@@ -103,22 +122,20 @@ def picture_of(
     """One column: bars for few values, an outline for many ordered ones, the most frequent of many others."""
     values = [
         Value(
-            str(label),
+            label,
             float(released[i]),
             None if public is None else float(public[i]),
             None if private is None else float(private[i]),
             None if answer.low is None else answer.low / total,
             None if answer.high is None else answer.high / total,
         )
-        for i, (label, answer) in enumerate(zip(column.labels, answers, strict=True))
+        for i, (label, answer) in enumerate(zip(reader_labels(column), answers, strict=True))
     ]
     size, ordered, note = len(values), not isinstance(column, Categorical | Boolean), ""
-    first, last = (
-        (column.low, column.high)
-        if isinstance(column, Binned)
-        else (values[0].label, values[column.count - 1].label)
-    )
-    ends = (str(first), " · ".join([str(last), *(v.label for v in values[column.count :])]))
+    first, last = values[0].label, values[column.count - 1].label
+    if isinstance(column, Binned) and str(column.out_of_domain) != "open":
+        first, last = (reader_text(column, end) for end in (column.low, column.high))
+    ends = (first, " · ".join([last, *(v.label for v in values[column.count :])]))
     outline = ordered and size > BARS
     if outline:
         values, step = _merged(values[: column.count], values[column.count :])
@@ -128,7 +145,8 @@ def picture_of(
         others = [v for i, v in enumerate(values) if i not in set(frequent)]
         values = [*(values[i] for i in frequent), _sum(f"{len(others)} others", others)]
         note = f"the {BARS - 1} most frequent of {size} values, and the others together"
-    return Picture(column.name, column.kind, size, tuple(values), outline, ends, note)
+    codes = " and ".join([summary_of(column).codes, *column.labels[column.count :]])
+    return Picture(column.name, column.kind, size, codes, tuple(values), outline, ends, note)
 
 
 def _merged(values: list[Value], tail: list[Value]) -> tuple[list[Value], int]:

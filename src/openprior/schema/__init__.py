@@ -15,4 +15,5 @@ toml.py          a small TOML writer
 draft.py         a first schema, guessed from a public table; drafting/ has its parts
 edges.py         bin edges from public quantiles
 identifiers.py   columns that tell who a row is about
+summary.py       a column in words, and its labels for a reader
 """

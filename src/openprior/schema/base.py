@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from openprior.display import Sheet, Shown
 from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.given import flag, path_of, several, shown, whole_number
 from openprior.schema.bins import Integer
@@ -61,8 +62,8 @@ def reading_of(schema: "Schema | None", reading: Reading | None) -> Reading:
     return schema.reading
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """Columns in order, an optional person id with its row limit, and hierarchies over columns."""
 
     columns: tuple[Column, ...]
@@ -182,6 +183,20 @@ class Schema:
     def plain(self) -> "Schema":
         """The same columns for rows that were decoded: those are spelled as usual, however the files were."""
         return self if self.reading == PLAIN else replace(self, reading=PLAIN)
+
+    def sheet(self) -> Sheet:
+        """The columns, one line each."""
+        from openprior.schema.summary import summary_of
+
+        said = [summary_of(column) for column in self.columns]
+        rows = tuple((c.name, c.kind, c.codes, c.says, c.outside, c.missing) for c in said)
+        notes = []
+        if self.person_id is not None:
+            notes.append(f"A person is a {self.person_id}, with at most {self.max_rows_per_person:,} rows.")
+        if self.hierarchies:
+            notes.append("Levels: " + ", ".join(f"{h.name} over {h.column}" for h in self.hierarchies))
+        title = f"Schema of {len(rows):,} column{'' if len(rows) == 1 else 's'}"
+        return Sheet(title, ("name", "kind", "", "says", "outside", "missing"), rows, tuple(notes))
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:

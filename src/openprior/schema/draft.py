@@ -61,8 +61,9 @@ def draft_columns(
     columns: list[Column] = []
     remarks: dict[str, list[Remark]] = {}
     for name, distinct in count_columns(source, names).items():
-        # What a CSV has as text is decoded to what it means; a column that is stored as text stays text.
-        dtype = None if source.is_text else str(distinct.kind)
+        # What a CSV has as text, and values of several types, are decoded to what they mean; a column that is stored as
+        # text stays text.
+        dtype = None if source.is_text or distinct.is_mixed else str(distinct.kind)
         drafted = draft_column(name, distinct, dtype, options)
         identity = _identity(drafted, distinct.table, source, options)
         said = list(drafted.remarks)

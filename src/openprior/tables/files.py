@@ -16,6 +16,7 @@ from openprior.tables.csv_file import CsvFile
 from openprior.tables.foreign_file import refuse_foreign
 from openprior.tables.json_lines import JsonLines
 from openprior.tables.naming import ending
+from openprior.tables.office import open_office_file
 from openprior.tables.parquet_file import ParquetFile
 from openprior.tables.partitions import Folder
 from openprior.tables.source import Source
@@ -24,7 +25,7 @@ __all__ = ["open_path", "open_split"]
 
 
 def open_path(path: str | os.PathLike[str], reading: Reading = PLAIN) -> Source:
-    """The source at a path: a file, or a folder of files of one kind."""
+    """The source at a path: a file, a folder of files of one kind, or a file of another program."""
     place = path_of("a table", path, error=SourceError)
     try:
         if place.is_dir():
@@ -32,7 +33,7 @@ def open_path(path: str | os.PathLike[str], reading: Reading = PLAIN) -> Source:
         if place.exists() and not place.is_file():
             # A pipe would wait for a writer, and could be read once only.
             raise SourceError(f"{path} is a pipe or a device; save what it gives in a file, and name that")
-        source: Source = _open_file(place, reading)
+        source: Source = open_office_file(place) or _open_file(place, reading)
         return source
     except FileNotFoundError:
         raise SourceError(f"there is no file {path}; check the path") from None

@@ -73,6 +73,9 @@ def same(
 def _same_thing(one: Source, other: Source, reading: Reading) -> str | None:
     if one is other or _same_plan(one, other):
         return "is the very same table"
+    parts = {getattr(source, "part", None) for source in (one, other)}
+    if len(parts) > 1 and None not in parts:
+        return None  # two sheets of a workbook, or two tables of a database
     return _same_file(_paths(one), _paths(other), reading)
 
 

@@ -19,6 +19,7 @@ from openprior.errors import OpenPriorError, SourceError
 from openprior.given import shown
 from openprior.schema.base import Schema
 from openprior.schema.reading_rules import PLAIN, Reading
+from openprior.tables.address import is_address
 from openprior.tables.objects import object_array
 from openprior.tables.python_rows import columns_of
 
@@ -55,11 +56,16 @@ class Source(Protocol):
 
 
 def open_source(data: object, schema: Schema | None = None, *, reading: Reading = PLAIN) -> Source:
-    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream or a path; Spark keeps its rows.
+    """A source over a frame, an Arrow object, a DuckDB relation, an Arrow stream, a path or the address of a table in a
+    database; Spark keeps its rows.
 
     Files are read as the schema says, or, where there is none yet, as `reading` does. Where a table cannot tell its
     columns without being read (JSON lines), the schema's are taken for granted.
     """
+    if is_address(data):
+        from openprior.tables.database import open_database
+
+        return open_database(str(data))
     if isinstance(data, str | os.PathLike):
         from openprior.tables.files import open_path
 
@@ -93,7 +99,7 @@ def open_source(data: object, schema: Schema | None = None, *, reading: Reading 
         return foreign
     raise SourceError(
         f"cannot read rows from {shown(data)}; give a pandas, Polars, Arrow, DuckDB or Spark table, a dict of columns, "
-        "a list of dicts, or the path of a CSV or Parquet file or folder"
+        "a list of dicts, the path of a file or folder, or a database's address"
     )
 
 

@@ -9,7 +9,7 @@ and is bound by memory.
 ([[0, 1], [2, 0]], [2, 1])
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,17 @@ class Table:
     def take(self, rows: npt.NDArray[Any]) -> "Table":
         """The rows at these positions (or under this mask)."""
         return Table(self.domain, tuple(column[rows] for column in self.columns))
+
+    def inside(self, allowed: Mapping[str, npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+        """Which rows have, in each of these columns, one of the codes that are marked.
+
+        >>> Table(Domain({"a": 3}), (np.array([0, 1, 2]),)).inside({"a": np.array([True, False, True])}).tolist()
+        [True, False, True]
+        """
+        mask = np.ones(self.n, np.bool_)
+        for name, marked in allowed.items():
+            mask &= marked[self.column(name)]
+        return mask
 
     def unique(self) -> tuple["Table", npt.NDArray[np.int64]]:
         """The distinct rows, in lexicographic order, and how often each occurs."""

@@ -22,6 +22,7 @@ from openprior.guidance.tune import tune
 from openprior.guidance.verdict import Setting, Tuning, judged
 from openprior.methods.public import PublicProxy
 from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.progress import Progress
 from openprior.schema.base import Schema
 from tests.conftest import random_table
 
@@ -55,16 +56,13 @@ def test_a_good_prior_beats_a_tiny_budget() -> None:
 
 
 def test_a_bad_prior_loses_to_a_large_budget_and_the_results_are_repeatable() -> None:
-    heard: list[tuple[int, int, str]] = []
+    heard: list[Progress] = []
     at = {**AT, "epsilon": 8.0, "grid": {"public": {}, "mst": {}}, "seeds": 2}
-    found = tune(rows(2000, 1, 0.2), rows(1000, 2, 2.5), progress=lambda *said: heard.append(said), **at)
+    found = tune(rows(2000, 1, 0.2), rows(1000, 2, 2.5), progress=heard.append, **at)
     assert found.best.mechanism == MST
-    assert heard == [
-        (1, 4, "public, seed 0"),
-        (2, 4, "mst, seed 0"),
-        (3, 4, "public, seed 1"),
-        (4, 4, "mst, seed 1"),
-    ]
+    assert {told.phase for told in heard} == {"trying settings"}
+    assert (heard[0].done, heard[-1].done) == (0, 4)
+    assert {told.total for told in heard} == {4}
     assert "One pair of tables" in found.caveats[0]
     again = tune(rows(2000, 1, 0.2), rows(1000, 2, 2.5), **at)
     assert [s.errors for s in again.results] == [s.errors for s in found.results]
@@ -121,8 +119,9 @@ def test_an_interrupt_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(subprocess, "Popen", popen)
 
-    def interrupt(done: int, of: int, what: str) -> None:
-        raise KeyboardInterrupt
+    def interrupt(told: Progress) -> None:
+        if told.done:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         tune(rows(600, 3), grid=[PUBLIC, MST], seeds=20, progress=interrupt, **{**AT, "workers": 2})

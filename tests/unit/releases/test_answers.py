@@ -10,7 +10,8 @@ import openprior as op
 from openprior.models.support import SupportModel
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import CellCount
-from openprior.releases.answers import labelled, write_answers
+from openprior.releases.answers import labelled
+from openprior.releases.answers_file import write_answers
 from openprior.releases.measurements import Measurements
 from tests.conftest import random_table
 

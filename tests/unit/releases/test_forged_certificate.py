@@ -15,10 +15,11 @@ from tests.forgery import is_true, made, mutations, written
 KINDS = ("mst", "parts", "pure")
 FREE = re.compile(
     r"(: dataset and run swapped|mechanism|dataset|run|remarks|options|versions\.\w+|versions: \w+ and \w+ swapped"
+    r"|description\.\w+|description: \w+ and \w+ swapped"
     r"|events swapped at \d+|events\.\d+\.(candidates|charged)|rho)\b"
 )
-"""What says nothing of the promise: names, options, remarks, how many candidates there were, in which order steps were
-taken that cost the same in any; and numbers changed within the last digits."""
+"""What says nothing of the promise: names, titles, options, remarks, how many candidates there were, in which order
+steps were taken that cost the same in any; and numbers changed within the last digits."""
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,7 @@ def test_bytes_of_a_certificate(folders: dict[str, Path]) -> None:
                     "versions",
                     "remarks",
                     "created",
+                    "description",
                     *SPENT,
                     "events",
                 }

@@ -82,7 +82,8 @@ def test_labels_names_and_the_dataset_are_text(page: str) -> None:
 def test_the_page_names_no_host_and_loads_nothing(page: str) -> None:
     assert not re.search(r"https?:|//\w+\.|@import|url\(|<link|<iframe|<object|\bsrc=\"", page)
     assert set(re.findall(r'href="([^"]*)"', page)) == {
-        f"#{id}" for id in ("main", "promise", "budget", "origin", "columns", "answers", "limits", "check")
+        f"#{id}"
+        for id in ("main", "promise", "budget", "origin", "scope", "columns", "answers", "limits", "check")
     }
 
 

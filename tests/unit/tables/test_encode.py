@@ -275,7 +275,7 @@ def test_reservoir_is_uniform_over_batches() -> None:
     public = pa.Table.from_batches(pa.table({"a": np.arange(100_000)}).to_batches(max_chunksize=10_000))
     means = []
     for seed in range(20):
-        reservoir = Reservoir(schema["a"], np.random.default_rng(seed))
+        reservoir = Reservoir(schema["a"], schema.reading, np.random.default_rng(seed))
         for batch in public.to_batches():
             reservoir.add(batch.column(0))
         values = reservoir.values

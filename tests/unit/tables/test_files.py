@@ -121,11 +121,12 @@ def test_names_with_line_breaks_and_quotes_are_fine(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[bytes, str]] = {
-    "t.xlsx": (b"garbage", "is not an Excel file; write it again or rename it"),
-    "t.xls": (b"a,b\n1,2\n", "is not an Excel file"),
-    "t.sav": (b"garbage", "is not an SPSS file"),
-    "t.dta": (b"garbage", "is not a Stata file"),
-    "t.sas7bdat": (b"garbage", "is not a SAS file"),
+    "t.xlsx": (b"garbage", "is not a workbook that can be read; open and save it again, or rename it"),
+    "t.xls": (b"a,b\n1,2\n", "is not a workbook"),
+    "t.sav": (b"garbage", "cannot be read as a .sav file"),
+    "t.dta": (b"garbage", "cannot be read as a .dta file"),
+    "t.sas7bdat": (b"garbage", "cannot be read as a .sas7bdat file"),
+    "t.db": (b"SQLite format 3", "is an SQLite file; name a table in it: sqlite:.*#TABLE"),
     "t.orc": (b"ORC and more", "is an ORC file, which is not read here; save the table as CSV or Parquet"),
     "t.pdf": (b"%PDF-1.7", "is a PDF file, which is not read here"),
     "t.parquet": (b"garbage", "is not a Parquet file"),

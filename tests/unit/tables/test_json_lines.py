@@ -49,7 +49,7 @@ def test_a_draft_knows_the_keys_of_all_rows(tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", *({"a": i % 3} for i in range(9)), {"a": 1, "late": 0.5})
     schema = Schema.draft(path)
     assert schema.names == ("a", "late") and schema["late"].kind == "ordered"
-    assert encode_table(path, schema).columns[1].tolist() == [1] * 9 + [0]
+    assert encode_table(path, schema).columns[1].tolist() == [schema["late"].missing_code] * 9 + [0]
 
 
 def test_the_schema_decides_the_columns_and_no_row_is_read_for_them(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.methods.base import Mechanism, Progress, quiet
+from openprior.methods.base import Mechanism, Tell
 from openprior.methods.hierarchy.bending import Groups, LevelMarginal
 from openprior.methods.hierarchy.totals import refined, whole
 from openprior.methods.hierarchy.tree import Tree
@@ -20,6 +20,7 @@ from openprior.models.base import Model
 from openprior.models.grouped import Group, GroupedModel
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Counts, Total
+from openprior.progress import hushed, phase, telling
 from openprior.questions.workload import Marginal, Workload, canonical
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Descent:
     n: int | None
     """The number of rows, where it is public."""
     rng: np.random.Generator
-    progress: Progress
+    progress: Tell
 
     def choose(self, level: int, public_rows: int) -> list[Marginal]:
         """The marginals of a level, by the public rows of its largest groups; nothing private is looked at."""
@@ -68,14 +69,18 @@ class Descent:
             totals, sigma = self._count(level, shares)
             if self._is_last(level) and self.how.inner is not None:
                 return self._run_inside(self.how.inner, whole(totals, self.n, self.rng), next(shares))
-            measured = [self._measure(level, m, next(shares)) for m in marginals]
+            measured = []
+            with phase(f"measuring, level {level + 1} of {len(chosen)}", len(marginals)) as work:
+                for m in marginals:
+                    measured.append(self._measure(level, m, next(shares)))
+                    work.advance()
             # With a mechanism inside, totals above the finest level only scale the bending: they stay as counted.
             if self.how.update == "shrink" and self.how.inner is None:
                 totals = refined(totals, sigma, [(m.values, m.sigma) for m in measured])
             if self._is_last(level):
                 totals = whole(totals, self.n, self.rng)
-            self._bend(level, totals, measured)
-            self.progress(round(100 * (level + 1) / len(chosen)), 100, "budget spent")
+            with phase(f"estimating, level {level + 1} of {len(chosen)}", self.tree.counts[level]):
+                self._bend(level, totals, measured)
         return self._model(
             Group(codes, self.groups.rows(leaf), self.groups.weights[leaf], float(totals[leaf]))
             for leaf, codes in enumerate(self.tree.leaves)
@@ -133,13 +138,15 @@ class Descent:
         keys = self.tree.keys
         parts = self.curator.partition(keys, rho=rho) if keys else {(): self.curator}
         groups = []
+        self.progress(0, len(parts), f"{inner.name} in every group")
         for leaf, (codes, part) in enumerate(parts.items()):
             rows = self.groups.table(leaf, self.rng)
             work = Workload(self.asked.marginals, self.asked.weights).on(part.domain)
-            model = inner.run(part, rows, work, self.rng, quiet)
-            drawn = model.sample(max(200, 2 * int(totals[leaf])), self.rng)
+            with hushed(), telling() as progress:
+                model = inner.run(part, rows, work, self.rng, progress)
+                drawn = model.sample(max(200, 2 * int(totals[leaf])), self.rng)
             groups.append(Group(codes, drawn, np.full(drawn.n, 1 / drawn.n), float(totals[leaf])))
-            self.progress(round(100 * (leaf + 1) / len(parts)), 100, "groups")
+            self.progress(leaf + 1, len(parts), f"{inner.name} in every group")
         return self._model(groups)
 
     def _model(self, groups: Iterable[Group]) -> GroupedModel:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from openprior.counting.engine import Executor
 from openprior.methods.hierarchy.tree import Tree
 from openprior.models.tilted.prior import smooth_draws
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, join
 
-__all__ = ["GroupPrior", "group_priors"]
+__all__ = ["MOST_ROWS", "GroupPrior", "group_priors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +28,7 @@ _SMOOTH = 0.5
 """The draws' share of the mass (measured on ACS areas: 0.25 to 0.75 alike, none worse by 6 %)."""
 _FEW, _BORROWED = 200, 10
 """A group with fewer rows borrows from those above, as much as so many rows."""
-_MOST = 20_000
+MOST_ROWS = 20_000
 """Public rows that one group starts from."""
 
 
@@ -66,7 +67,7 @@ def group_priors(
         source = (nearest, int(at[nearest][i]))
         sources.append(source)
         if source not in tasks:
-            rows = places[nearest].take(source[1], rng, _MOST)
+            rows = places[nearest].take(source[1], rng, MOST_ROWS)
             borrowed = None
             if len(rows) < _FEW and nearest + 1 < len(wider):
                 above = next(
@@ -77,7 +78,8 @@ def group_priors(
                 borrowed = table.take(places[above].take(int(at[above][i]), rng, 1000))
             seed = np.random.SeedSequence(int(rng.integers(1 << 63)))
             tasks[source] = _Task(table.take(rows), borrowed, seed)
-    priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
+    with phase("learning from the public table", len(tasks)):
+        priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
     return [
         GroupPrior(*priors[source], public=own_place.count(own_number[i])) for i, source in enumerate(sources)
     ]

@@ -22,9 +22,9 @@ from openprior.errors import OptionError
 from openprior.methods.base import (
     Mechanism,
     Outlay,
-    Progress,
     PublicTable,
     Sizes,
+    Tell,
     check,
     one_of,
     option,
@@ -32,11 +32,12 @@ from openprior.methods.base import (
 )
 from openprior.methods.hierarchy.bending import Groups
 from openprior.methods.hierarchy.descent import Descent
-from openprior.methods.hierarchy.group_priors import group_priors
+from openprior.methods.hierarchy.group_priors import MOST_ROWS, group_priors
 from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.progress import phase
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
 
@@ -117,27 +118,36 @@ class Hierarchy(Mechanism):
         public: Table | None,
         workload: Workload,
         rng: np.random.Generator,
-        progress: Progress,
+        progress: Tell,
     ) -> Model:
         """Public work, then level after level."""
         table = self.need_public(public)
         tree = Tree(curator.layout, self.levels)
         split = self._split(len(tree.levels))
-        progress(0, 100, "learning from the public table")
         asked = within(workload, tree.attributes, curator.domain)
         priors = group_priors(tree, table, curator.executor, rng, own=self.own)
         groups = Groups(tree, priors, curator.executor)
         n = curator.n if curator.unit.n_is_public else None
         descent = Descent(self, curator, tree, groups, asked, split, n, rng, progress)
-        return descent.run([descent.choose(level, public_rows=table.n) for level in range(len(tree.levels))])
+        with phase("choosing marginals by the public table", len(tree.levels)) as work:
+            chosen = []
+            for level in range(len(tree.levels)):
+                chosen.append(descent.choose(level, public_rows=table.n))
+                work.advance()
+        return descent.run(chosen)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """Networks and weights for every group; a mechanism inside takes its own time in each, on top of this."""
         try:
-            groups = len(Tree(sizes.layout, self.levels).leaves)
+            tree = Tree(sizes.layout, self.levels)
         except OptionError:
             return None
-        return Outlay(1 + 8e-3 * groups * sizes.columns + 6e-5 * sizes.public_rows, 30 + 0.5 * groups)
+        groups, columns = len(tree.leaves), len(tree.attributes)
+        networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+        judged = min(sizes.public_rows, 4000 * min(groups, 24))
+        choosing = 1.25e-7 * columns**2 * judged * len(tree.levels)
+        rows = 2.5e-8 * sizes.rows * sizes.marginals
+        return Outlay(0.05 + networks + choosing + rows + 0.02 * groups, 30 + 0.5 * groups)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:

@@ -18,6 +18,7 @@ from openprior.models.graphical.model import GraphicalModel
 from openprior.privacy.calibrate import gaussian_sigma_squared
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.unit import Unit
+from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
@@ -70,7 +71,8 @@ class GrowingModel:
     def finish(self) -> GraphicalModel:
         """The model, fitted more closely than it has to be between rounds."""
         self._estimator.tolerance, self._estimator.max_steps = 1e-4, 80
-        self.model = self._estimator.fit(self.measurements, self._structure)
+        with phase("estimating"):
+            self.model = self._estimator.fit(self.measurements, self._structure)
         return self.model
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.methods.base import Progress
+from openprior.methods.base import Tell
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import AnnealedPart, Even, Schedule, Share
 from openprior.models.support import MultiplicativeWeights
@@ -52,7 +52,7 @@ def run_rounds(
     schedule: Schedule,
     how: Rounds,
     rng: np.random.Generator,
-    progress: Progress,
+    progress: Tell,
 ) -> list[NDArray[np.float64]]:
     """Learn the weights of each factor (one, or several over disjoint attributes); returns them in order."""
     cells = Cells(curator.domain, [m for f in factors for m in f.cells.marginals])

@@ -10,7 +10,13 @@ from typing import Protocol
 
 from openprior.privacy.curator import Curator
 
-__all__ = ["Annealed", "AnnealedPart", "Even", "Schedule", "Share", "even_rest"]
+__all__ = ["FIRST", "Annealed", "AnnealedPart", "Even", "EvenRest", "Schedule", "Share"]
+
+
+FIRST = 1 / 300
+"""The first share of a part of the budget in which shares double."""
+_MANY = 10_000
+"""Rounds; nobody counts further ahead."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,10 @@ class Schedule(Protocol):
         """Told whether a round found something above its noise; whether its measurement is worth fitting."""
         ...
 
+    def expected(self, done: int) -> int:
+        """How many rounds there will be in all, as far as can be told once so many are done; for progress."""
+        ...
+
 
 @dataclass(frozen=True)
 class Even:
@@ -62,11 +72,30 @@ class Even:
         """Nothing changes."""
         return True
 
+    def expected(self, done: int) -> int:
+        """Known from the start."""
+        return self.rounds
 
-def even_rest(curator: Curator, rounds: int, alpha: float) -> Iterator[Share]:
+
+@dataclass(frozen=True)
+class EvenRest:
     """What is left, evenly over the rounds to come: what a round does not spend goes to those after it."""
-    for done in range(rounds):
-        yield Share.of(curator.remaining / (rounds - done), alpha)
+
+    curator: Curator
+    rounds: int
+    alpha: float
+
+    def __iter__(self) -> Iterator[Share]:
+        for done in range(self.rounds):
+            yield Share.of(self.curator.remaining / (self.rounds - done), self.alpha)
+
+    def heard(self, found: bool) -> bool:
+        """Nothing changes."""
+        return True
+
+    def expected(self, done: int) -> int:
+        """Known from the start."""
+        return self.rounds
 
 
 class Annealed:
@@ -90,6 +119,7 @@ class Annealed:
         """`left` tells what is left of the budget; `tolerance` allows for rounding errors of shares that add up."""
         self._left, self._rho, self._growth, self._alpha = left, first, growth, alpha
         self._last_takes_rest, self._tolerance = last_takes_rest, tolerance
+        self._found: list[bool] = []
 
     def __iter__(self) -> Iterator[Share]:
         last = False
@@ -101,9 +131,24 @@ class Annealed:
 
     def heard(self, found: bool) -> bool:
         """Raises the shares to come if nothing was found: fitting such a measurement would fit noise, mostly."""
+        self._found.append(found)
         if not found:
             self._rho *= self._growth
         return found
+
+    def expected(self, done: int) -> int:
+        """If rounds go on to find something as often as the last dozen did: then shares grow by so much on average.
+
+        An outcome of rounds that were paid for, so it may be told.
+        """
+        last = self._found[-12:]
+        growth = self._growth ** (1 - (sum(last) + 1) / (len(last) + 2))
+        left, rho, to_come = self._left(), self._rho, 0
+        if left <= self._rho * self._tolerance:
+            return done
+        while left >= 2 * rho and to_come < _MANY:
+            left, rho, to_come = left - rho, rho * growth, to_come + 1
+        return done + to_come + 1
 
 
 class AnnealedPart(Annealed):
@@ -117,7 +162,7 @@ class AnnealedPart(Annealed):
     [(0.125, False), (0.375, False)]
     """
 
-    def __init__(self, rho: float, *, first: float = 1 / 300) -> None:
+    def __init__(self, rho: float, *, first: float = FIRST) -> None:
         self._part = rho
         super().__init__(lambda: self._part, rho * first, growth=2.0, alpha=0.5, tolerance=0.0)
 

@@ -8,6 +8,7 @@ loss.py         how far a model is from its measurements, and how these are weig
 estimation.py   the model of least loss
 model.py        the model itself: answers, rows, files
 elimination.py  marginals across cliques
+evidence.py     the model where some columns have only some values
 routes.py       where their attributes meet, and at what cost
 row_cells.py    cells for rows: rounded, or drawn
 """

@@ -4,7 +4,7 @@ Among all distributions with these clique marginals it is the one of largest ent
 marginal: read off inside a clique, by variable elimination across. `estimation.py` fits one to noisy measurements.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
-from openprior.models.base import Model, Saved
+from openprior.models.base import Flags, Model, Saved
 from openprior.models.graphical.elimination import Elimination
+from openprior.models.graphical.evidence import restrict_tables
 from openprior.models.graphical.junction import JunctionTree, megabytes
 from openprior.models.graphical.propagation import layout
 from openprior.questions.workload import Marginal
@@ -89,6 +90,13 @@ class GraphicalModel(Model):
             for a, codes in zip(fresh, np.unravel_index(cells, [self.domain[a] for a in fresh]), strict=True):
                 columns[a] = codes.astype(dtype_for(self.domain[a]))
         return Table(self.domain, tuple(columns[a] for a in self.domain))
+
+    can_restrict: ClassVar[bool] = True
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "GraphicalModel | None":
+        """Exactly, by two passes over the tree."""
+        tables, share = restrict_tables(self.tree, self.axes, self.tables, allowed)
+        return GraphicalModel(self.tree, tables, self.total * share) if share > 0 else None
 
     def summary(self) -> str:
         """The model in a few lines: its cliques, treewidth and size."""

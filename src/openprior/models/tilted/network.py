@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import workers
+from openprior.progress import Phase
 
-__all__ = ["Networks", "fit_networks", "log_density"]
+__all__ = ["Networks", "fit_networks", "log_density", "orders_tried"]
 
 _STRENGTHS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
 _PARENTS = 4
@@ -56,14 +57,32 @@ class Networks:
         return len(self.order)
 
 
-def fit_networks(codes: NDArray[np.uint16], sizes: Ints, count: int, rng: np.random.Generator) -> Networks:
-    """The best `count` of three times as many random orders, fitted to rows of codes [rows, attributes]."""
+def orders_tried(count: int) -> int:
+    """How many random orders are tried for so many networks."""
+    return 3 * count
+
+
+def fit_networks(
+    codes: NDArray[np.uint16],
+    sizes: Ints,
+    count: int,
+    rng: np.random.Generator,
+    work: Phase | None = None,
+) -> Networks:
+    """The best `count` of three times as many random orders, fitted to rows of codes [rows, attributes].
+
+    Each order is a step of the work, if progress is to be told of it.
+    """
     rows, attributes = codes.shape
     some = codes if rows <= _ROWS else codes[rng.choice(rows, _ROWS, replace=False)]
     columns = np.ascontiguousarray(some.T)
-    orders = [rng.permutation(attributes) for _ in range(3 * count)]
+    orders = [rng.permutation(attributes) for _ in range(orders_tried(count))]
     with ThreadPoolExecutor(workers()) as pool:
-        structures = list(pool.map(lambda order: _learn_structure(columns, sizes, order), orders))
+        structures = []
+        for structure in pool.map(lambda order: _learn_structure(columns, sizes, order), orders):
+            structures.append(structure)
+            if work is not None:
+                work.advance()
         best = sorted(structures, key=lambda structure: -structure[0])[:count]
         every = np.ascontiguousarray(codes.T)
         parts = list(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from openprior.counting.local import count_table
 from openprior.models.tilted.classes import Classes, fit_classes
 from openprior.models.tilted.moves import PriorArrays, draw
-from openprior.models.tilted.network import Networks, fit_networks
+from openprior.models.tilted.network import Networks, fit_networks, orders_tried
+from openprior.progress import Phase, phase
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -29,6 +30,8 @@ Ints = NDArray[np.int64]
 _REDRAWS = (0.1, 0.2, 0.35)
 """h, the probability with which an anchor's attribute is redrawn."""
 _FOLDS, _USED_FOLDS = 5, 3
+_LAST, _JUDGING = 8, 2
+"""Steps of progress that fitting classes is worth, and judging one kind, where trying an order of a network is one."""
 _JUDGES = 200
 """Marginals that shares are judged by."""
 _DRAWS = 50_000
@@ -51,11 +54,14 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
     """The prior of a public table, for questions such as these marginals."""
     sizes = np.array(public.domain.shape, np.int64)
     codes = np.stack(public.columns, axis=1).astype(np.uint16)
-    if len(codes) < 2 * _FOLDS:
-        shares, redraw = (0.0, 0.5, 0.5), 0.35
-    else:
-        shares, redraw = _choose_shares(public.domain, codes, sizes, marginals, rng)
-    parts = _Parts(codes, sizes, rng)
+    small = len(codes) < 2 * _FOLDS
+    steps = _steps(len(codes)) + (0 if small else _USED_FOLDS * (_steps(0) + (2 + len(_REDRAWS)) * _JUDGING))
+    with phase("learning from the public table", steps) as work:
+        if small:
+            shares, redraw = (0.0, 0.5, 0.5), 0.35
+        else:
+            shares, redraw = _choose_shares(public.domain, codes, sizes, marginals, rng, work)
+        parts = _Parts(codes, sizes, rng, work)
     return Prior(parts.arrays(shares, redraw), len(codes), shares)
 
 
@@ -88,17 +94,28 @@ def uniform_prior(domain: Domain) -> Prior:
     return Prior(parts, 0, (0.0, 0.0, 1.0))
 
 
+def _networks(rows: int) -> int:
+    """How many networks are averaged."""
+    return 8 if rows <= _ROWS else 4
+
+
+def _steps(rows: int) -> int:
+    """Steps of progress while all three kinds are fitted to so many rows."""
+    return orders_tried(_networks(rows)) + _LAST
+
+
 class _Parts:
     """All three kinds, fitted to the same rows."""
 
-    def __init__(self, codes: Codes, sizes: Ints, rng: np.random.Generator) -> None:
+    def __init__(self, codes: Codes, sizes: Ints, rng: np.random.Generator, work: Phase) -> None:
         rows = len(codes)
         self._codes, self._sizes = codes, sizes
-        self._networks = fit_networks(codes, sizes, 8 if rows <= _ROWS else 4, rng)
+        self._networks = fit_networks(codes, sizes, _networks(rows), rng, work)
         some = codes if rows <= _ROWS else codes[rng.choice(rows, _ROWS, replace=False)]
         self._classes = fit_classes(some, sizes, int(np.clip(rows // 20, 1, 80)), rng)
         if rows > _ROWS:
             self._classes = self._classes.assign(codes)
+        work.advance(_LAST)
 
     def arrays(self, shares: tuple[float, float, float], redraw: float) -> PriorArrays:
         """As the compiled loops read them."""
@@ -135,7 +152,12 @@ def _assemble(
 
 
 def _choose_shares(
-    domain: Domain, codes: Codes, sizes: Ints, marginals: Sequence[Marginal], rng: np.random.Generator
+    domain: Domain,
+    codes: Codes,
+    sizes: Ints,
+    marginals: Sequence[Marginal],
+    rng: np.random.Generator,
+    work: Phase,
 ) -> tuple[tuple[float, float, float], float]:
     """Cross-validation: shares of classes, anchors and networks, and h."""
     some = codes if len(codes) <= _ROWS else codes[rng.choice(len(codes), _ROWS, replace=False)]
@@ -147,8 +169,11 @@ def _choose_shares(
     for fold in range(_USED_FOLDS):
         out = order[fold::_FOLDS]
         kept = np.setdiff1d(order, out)
-        parts = _Parts(some[kept], sizes, rng)
-        answers = [_shares_of(domain, _drawn(parts.arrays(s, h), rng), judges) for s, h in kinds]
+        parts = _Parts(some[kept], sizes, rng, work)
+        answers = []
+        for s, h in kinds:
+            answers.append(_shares_of(domain, _drawn(parts.arrays(s, h), rng), judges))
+            work.advance(_JUDGING)
         truth = _shares_of(domain, some[out], judges)
         for m in judges:
             each = np.stack([a[m] for a in answers])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter
-from openprior.models.base import Model, Saved
+from openprior.models.base import Flags, Model, Saved
 from openprior.models.rows import choose_rows
 from openprior.models.tilted.replicates import Replicates
 from openprior.questions.workload import Marginal, canonical
@@ -79,6 +79,20 @@ class TiltedModel(Model):
         """Particles chosen so that the rows' marginals are close to the model's answers."""
         targets = self.answers(self.marginals)
         return choose_rows(self.particles, self.weights, rows, targets, rng, effort=_EFFORT)
+
+    can_restrict: ClassVar[bool] = True
+
+    def restricted(self, allowed: Mapping[str, Flags]) -> "TiltedModel | None":
+        """The particles that are allowed, in the replicates, too."""
+        inside = self.particles.inside(allowed)
+        kept = np.where(inside, self.weights, 0.0)
+        replicates = Replicates(
+            self._replicates.chosen, self._replicates.weights * inside[self._replicates.chosen]
+        )
+        total = float(kept.sum())
+        if total <= 0:
+            return None
+        return TiltedModel(self.particles, kept, total, self.marginals, replicates, self.diagnostics)
 
     def save(self, folder: Path) -> None:
         """Particles, weights and replicates."""

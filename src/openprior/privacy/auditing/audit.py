@@ -14,7 +14,7 @@ this room.
 """
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ import numpy as np
 import pyarrow as pa
 
 from openprior.errors import OptionError
-from openprior.given import check_progress, shown, whole_number
+from openprior.given import shown, whole_number
 from openprior.privacy.auditing.findings import Audit, AuditRow
 from openprior.privacy.auditing.movement import compare, own_faults
 from openprior.privacy.auditing.neighbours import made_up, neighbours, raw, small_schema
 from openprior.privacy.auditing.path import Mechanical, Setting, differences, walk
 from openprior.privacy.auditing.samplers import noise_ratio
 from openprior.privacy.unit import Relation, Unit
+from openprior.progress import phase
+from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import WorkloadLike, WorkloadPlan, all_marginals, need_workload, workload_on
 from openprior.schema.base import Schema, need_schema
 from openprior.tables.encode import encode_table
@@ -49,6 +51,7 @@ _NOT_REPEATABLE = (
 )
 
 
+@watched
 def audit(
     mechanism: Mechanical | str,
     *,
@@ -60,7 +63,7 @@ def audit(
     runs: int = 2,
     neighbours: int = 3,
     seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: ShowProgress = None,
 ) -> Audit:
     """Check that a mechanism keeps its promise, on made-up tables and their neighbours.
 
@@ -73,10 +76,10 @@ def audit(
     runs         recorded runs per setting, each of another kind
     neighbours   replays of each
     seed         of tables, outcomes and public randomness
+    progress     as for `release`; a step is a row of the audit
     """
     mechanism = _mechanical(mechanism)
     runs, neighbours = whole_number("runs", runs, 1, _MOST), whole_number("neighbours", neighbours, 1, _MOST)
-    check_progress(progress)
     seed = whole_number("seed", seed, 0)
     workload = None if workload is None else need_workload(workload)
     schema = None if schema is None else need_schema(schema)
@@ -89,11 +92,11 @@ def audit(
     deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
     cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
     rows = []
-    for done, (each, pure, which, delta) in enumerate(cases):
-        if progress is not None:
-            progress(done, len(cases), f"{mechanism.name}, {which}, Δ = {delta}")
-        case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
-        rows.append(case.row(own))
+    with phase(f"auditing {mechanism.name}", len(cases)) as work:
+        for each, pure, which, delta in cases:
+            case = _Case(each, pure, which, delta, workload, runs, neighbours, seed)
+            rows.append(case.row(own))
+            work.advance()
     caveat = (
         "" if own is None else "The figures are computed from the table given, without noise: NOT PRIVATE."
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from openprior.display import Sheet, Shown
 from openprior.privacy.auditing.samplers import LARGEST
 
 __all__ = ["Audit", "AuditRow"]
@@ -39,8 +40,8 @@ class AuditRow:
         return "ok" if self.ok else f"VIOLATION: {self.faults[0]}{more}"
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
     """What an audit found; `ok` if no promise was broken."""
 
     rows: tuple[AuditRow, ...]
@@ -85,6 +86,12 @@ class Audit:
             )
             for r in self.rows
         ]
+
+    def sheet(self) -> Sheet:
+        """One line per setting, those with a fault first."""
+        rows = [text for _, text in sorted(zip(self.rows, self.table(), strict=True), key=lambda p: p[0].ok)]
+        notes = tuple(filter(None, (self.verdict, self.caveat)))
+        return Sheet("Audit", self.headings, tuple(rows), notes)
 
     def as_dict(self) -> dict[str, object]:
         """As JSON."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from openprior.privacy.auditing.witness import Diverged, Draw, Look, Witness
 from openprior.privacy.curator import Curator
 from openprior.privacy.unit import Unit
+from openprior.progress import Progress, listening, telling
 from openprior.questions.workload import Workload
 from openprior.schema.base import Schema
 from openprior.tables.table import Table
@@ -105,6 +106,19 @@ class Path:
         return self.witness.drawn
 
 
+class _Words:
+    """Writes down what progress tells, but for times."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+
+    def begin(self, told: Progress) -> None:
+        """Word for word."""
+        self._words.append(f"{told.phase}: {told.done} of {told.total}")
+
+    step = end = begin
+
+
 def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) -> Path:
     """Run the mechanism on a table; with a script, its draws come out as recorded."""
     witness = Witness(setting.seed, far=setting.far, script=script)
@@ -112,15 +126,14 @@ def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) ->
     curator = witness.curator(
         table, setting.schema, setting.unit, epsilon=setting.epsilon, delta=setting.delta
     )
-
-    def progress(done: int, of: int, what: str) -> None:
-        path.words.append(f"{done} of {of}: {what}")
-
-    with warnings.catch_warnings(record=True) as warned:
+    # All that progress could tell, at any moment. Compiling is left out: it depends on what was compiled before.
+    heard = listening(_Words(path.words), every=0.0, compiling=False)
+    with warnings.catch_warnings(record=True) as warned, heard:
         warnings.simplefilter("always")
         try:
             rng = np.random.default_rng([setting.seed, 3])
-            model = setting.mechanism.run(curator, setting.public, setting.workload, rng, progress)
+            with telling() as progress:
+                model = setting.mechanism.run(curator, setting.public, setting.workload, rng, progress)
             with (
                 witness.freely()
             ):  # whatever a model does now, it is compared with what it does on the neighbour

@@ -16,14 +16,15 @@ from openprior.schema.columns import (
     Categorical,
     Column,
     Ordered,
-    arrow_type,
-    is_string,
 )
 from openprior.schema.drafting.distinct import Counts, Options
 from openprior.schema.drafting.remarks import Notes
 from openprior.schema.identifiers import Remark
+from openprior.tables.convert import text
 
 __all__ = ["Drafted", "boolean", "categorical", "nothing", "ordered", "prevalence", "tokens_in"]
+
+_TEXTS = ("string", "large_string", "string_view")
 
 _TRUTHS = ({"false", "true"}, {"no", "yes"})
 _MOSTLY = 0.99
@@ -41,8 +42,7 @@ class Drafted:
 
 def nothing(found: Counts, options: Options) -> Drafted:
     """A column in which nothing is."""
-    kind = arrow_type(found.dtype) if found.dtype != "null" else pa.null()
-    dtype = found.dtype if is_string(kind) else "string"
+    dtype = found.dtype if found.dtype in _TEXTS else "string"
     column = Categorical(name=found.name, values=(), dtype=dtype, missing=True, **options.outside)
     lost = "whatever the private table has there will be 'other'" if options.other else "any value is refused"
     return Drafted(column, (Notes(found.name).nothing(f"{lost}; leave it out, or say what it holds"),))
@@ -106,8 +106,7 @@ def prevalence(
 ) -> tuple[Remark, ...]:
     """What to say where all rows say the same, or nearly all; `lost` is what then becomes of other values."""
     most = int(np.argmax(found.counts))
-    rows, value = found.rows, found.values[most].as_py()
-    value = shown(value) if is_word and isinstance(value, str) else str(value)
+    rows, value = found.rows, _told(found.values, most, is_word=is_word)
     if len(found.values) == 1:
         if rows < 2:
             return ()
@@ -120,6 +119,15 @@ def prevalence(
         )
     share = float(found.counts[most] / rows)
     return (Notes(found.name).nearly_constant(value, share),) if share > _MOSTLY else ()
+
+
+def _told(values: pa.Array, place: int, *, is_word: bool) -> str:
+    """A value as a person would write it."""
+    try:
+        value = values[place].as_py()
+    except (pa.ArrowException, ValueError, OverflowError):  # a year, or a zone, that Python does not know
+        value = text(values.slice(place, 1))[0].as_py()
+    return shown(value) if is_word and isinstance(value, str) else str(value)
 
 
 def tokens_in(words: pa.Array, counts: Any, tokens: tuple[str, ...]) -> tuple[list[str], int]:

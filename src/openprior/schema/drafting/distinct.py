@@ -4,7 +4,7 @@ Only public data may come here: domains, labels and bin edges taken from private
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class Distinct:
     table: pa.Table
     order: tuple[Any, ...] | None = None
     """All categories in their order, where the table declares one."""
+    is_mixed: bool = False
+    """Whether each value has a type of its own; then they are counted as text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +76,15 @@ class _Partial:
     kind: pa.DataType
     parts: tuple[pa.Table, ...]
     order: tuple[Any, ...] | None
+    is_mixed: bool = False
 
     def and_then(self, later: "_Partial") -> "_Partial":
         kind = _common(self.kind, later.kind)
         parts = (*self.parts, *later.parts)
         if len(parts) >= _PARTS:
             parts = (merged(parts, kind),)
-        return _Partial(kind, parts, _joint_order(self.order, later.order))
+        is_mixed = self.is_mixed or later.is_mixed
+        return _Partial(kind, parts, _joint_order(self.order, later.order), is_mixed)
 
 
 def count_columns(source: Source, names: Sequence[str]) -> dict[str, Distinct]:
@@ -90,7 +94,7 @@ def count_columns(source: Source, names: Sequence[str]) -> dict[str, Distinct]:
         for name in names:
             part = _count(name, plain(batch.column(name)))
             read[name] = read[name].and_then(part) if name in read else part
-    found = {name: Distinct(p.kind, merged(p.parts, p.kind), p.order) for name, p in read.items()}
+    found = {name: Distinct(p.kind, merged(p.parts, p.kind), p.order, p.is_mixed) for name, p in read.items()}
     if not found or not all(pc.sum(column.table["count"]).as_py() for column in found.values()):
         raise SourceError(f"{source.name} is empty; give a table with at least one row")
     return found
@@ -99,11 +103,10 @@ def count_columns(source: Source, names: Sequence[str]) -> dict[str, Distinct]:
 def _count(name: str, array: pa.Array) -> _Partial:
     if (what := unreadable(array.type)) is not None:
         raise SchemaError(f"column '{name}' holds {what}, or leave it out")
-    if pa.types.is_union(array.type):
-        array = text(array)
     kind = array.type
+    is_mixed = pa.types.is_union(kind)
     try:
-        return _counted(array)
+        return replace(_counted(text(array) if is_mixed else array), is_mixed=is_mixed)
     except pa.ArrowException:
         raise SchemaError(f"column '{name}' holds {kind}; write it as text or numbers, or drop it") from None
 
