@@ -27,7 +27,7 @@ __all__ = ["ShowProgress", "in_words", "watched", "watching"]
 
 ShowProgress = bool | Callable[[Progress], object] | None
 """What the argument `progress` may be."""
-_PATIENCE = 1.0
+PATIENCE = 1.0
 """Seconds that a phase lasts before a log gets a line for it."""
 
 
@@ -147,8 +147,8 @@ class _Called:
 class _Lines:
     """One plain line per phase that lasts, for logs: no bars, no times, and the same words only once."""
 
-    def __init__(self, stream: TextIO, patience: float = _PATIENCE) -> None:
-        self._stream, self._patience = stream, patience
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._patience = stream, PATIENCE
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Timer] = {}
         self._said: set[str] = set()
