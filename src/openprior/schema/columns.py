@@ -197,8 +197,11 @@ class Labelled(Column):
         if len(types) > 1 or not types <= {str, float, bool}:
             raise self.refuse("values of several types", "use only texts, only numbers or only true/false")
         seen: set[Label] = set()
+        absent = self.missing_numbers
         for value in self.values:
             self._check(value)
+            if value in absent and not isinstance(value, str | bool):
+                raise self._also_missing(value)
             if value in seen:
                 raise self.refuse(f"the value {value!r} twice", "list each value once")
             seen.add(value)
@@ -219,8 +222,6 @@ class Labelled(Column):
                 )
             if value in self.missing_values:
                 raise self._also_missing(value)
-        elif value in self.missing_numbers and not isinstance(value, bool):
-            raise self._also_missing(value)
         elif isinstance(value, int) and value not in INT64:
             raise self.refuse(f"the value {value}, beyond 64 bits", "write it as text")
         elif isinstance(value, float) and not math.isfinite(value):
