@@ -25,7 +25,7 @@ TABLES = (PAGE.parents[1] / "README.md", PAGE.with_name("methods.md"))
 BEGIN, END = "<!-- methods, written by make docs -->", "<!-- end of methods -->"
 GROUPS = {
     "Releasing": ("release", "open_release", "Release", "Certificate"),
-    "What the columns are": ("Schema",),
+    "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
     "Before the budget is spent": ("plan", "screen", "tune", "best_mixture_error"),
     "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "estimate_error"),

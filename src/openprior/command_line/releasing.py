@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def release(
-    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, or a folder of them.")],
+    private: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, JSON lines, or a folder.")],
     out: Out,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")],
     delta: Annotated[

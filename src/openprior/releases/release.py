@@ -128,7 +128,7 @@ def release(
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
-    private, public   anything that streams Arrow, a path (CSV, Parquet, a folder of them), or a DuckDB relation
+    private, public   anything that streams Arrow, a path (CSV, Parquet, JSON lines, a folder), or a DuckDB relation
     schema            what the columns are; drafted from the public table if not given
     workload          what should be right; all 3-way marginals if not given
     mechanism         how; `Tilt()` if not given; see `mechanisms()`

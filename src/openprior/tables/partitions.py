@@ -89,7 +89,8 @@ class Folder:
             keys.check(self.name, [column for column in chosen if column not in self._keys])
 
     def split(self) -> list[Source]:
-        return [some for part in self._parts for some in part.split()]
+        # Whether no row has a key is known only where all of them are read.
+        return [self] if self._is_json else [some for part in self._parts for some in part.split()]
 
 
 class _Part:
@@ -133,8 +134,6 @@ class _Part:
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def split(self) -> list[Source]:
-        if isinstance(self.file, JsonLines):
-            return [_Part(self.file, self.keys)]
         return [_Part(some, self.keys) for some in self.file.split()]
 
 
