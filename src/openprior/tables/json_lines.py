@@ -113,11 +113,11 @@ class JsonLines:
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _objects(self) -> Iterator[dict[str, Any]]:
-        broken = False
+        broken, decode = False, json.JSONDecoder(object_pairs_hook=_unique).decode
         for line in self._lines():
             # Refused outside the handler: what Python says of a line may quote it.
             try:
-                row = json.loads(line, object_pairs_hook=_unique)
+                row = decode(line)
             except (ValueError, RecursionError):
                 broken = True
             if broken or not isinstance(row, dict):
@@ -169,7 +169,15 @@ def _array(values: list[Any], column: str, name: str) -> pa.Array:
         raise SourceError(
             f"column '{column}' of {name} holds several values per row (lists or records); flatten it"
         )
-    if kinds == {int, float} and all(value in _EXACT for value in values if type(value) is int):
-        # 7 and 7.0 are the same number everywhere, so that one array holds both.
+    # The usual cases, by the same rule as objects: 7 and 7.0 are the same number, so that one array holds both.
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    if kinds == {float} or (kinds == {int, float} and _are_exact(values)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if kinds == {int} and _are_exact(values):
+        return pa.array(values, pa.int64())
     return object_array(values)
+
+
+def _are_exact(values: list[Any]) -> bool:
+    return all(value in _EXACT for value in values if type(value) is int)
