@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
+from openprior.privacy.auditing.neighbours import raw
+from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
 from tests.console import say
 
@@ -84,6 +86,14 @@ def test_said_to_commands_that_draft_by_themselves(folder: Path) -> None:
         *BUDGET, "-o", "other",
     )  # fmt: skip
     assert both.code == 1 and "write it under [reading] there" in both.err and not Path("other").exists()
+
+
+def test_an_audit_has_the_same_rows_in_the_usual_spelling(folder: Path) -> None:
+    schema = op.Schema.draft("public.csv", **PYTHON)
+    rows = raw("private.csv", schema)
+    assert rows["Lohn"][0].as_py().count(",") == 0
+    written, usual = encode_table("private.csv", schema), encode_table(rows, schema.plain)
+    assert [c.tolist() for c in written.columns] == [c.tolist() for c in usual.columns]
 
 
 def test_the_private_table_is_refused_as_public_in_another_spelling(folder: Path) -> None:

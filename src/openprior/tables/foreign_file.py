@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from openprior.errors import SourceError
-from openprior.tables.naming import ending
+from openprior.tables.naming import ending, told
 
 __all__ = ["refuse_foreign"]
 
@@ -39,5 +39,5 @@ def refuse_foreign(path: Path, start: bytes) -> None:
     if not what:
         return
     if start.startswith(signs):
-        raise SourceError(f"{path} is {what}, which is not read here; save the table as CSV or Parquet")
-    raise SourceError(f"{path} is not {what}; write it again or rename it")
+        raise SourceError(f"{told(path)} is {what}, which is not read here; save the table as CSV or Parquet")
+    raise SourceError(f"{told(path)} is not {what}; write it again or rename it")

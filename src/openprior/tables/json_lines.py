@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from openprior.errors import SourceError
 from openprior.schema.reading_rules import Reading
-from openprior.tables.naming import gone, stem
+from openprior.tables.naming import gone, stem, told
 from openprior.tables.objects import object_array
 from openprior.tables.packed import BROKEN, unpacked
 from openprior.tables.source import Source, select
@@ -62,13 +62,15 @@ class JsonLines:
         self._encoding = "utf-8-sig" if is_utf8 else reading.encoding
         start = next(self._lines(), "")[:1]
         if not start:
-            raise SourceError(f"{path} is empty, without a row; check that it was written")
+            raise SourceError(f"{told(path)} is empty, without a row; check that it was written")
         if start == "[":
             raise SourceError(
-                f"{path} is one JSON document; write one object per line, without brackets around"
+                f"{told(path)} is one JSON document; write one object per line, without brackets around"
             )
         if start != "{":
-            raise SourceError(f"{path} is not JSON with one object per line; write it again or rename it")
+            raise SourceError(
+                f"{told(path)} is not JSON with one object per line; write it again or rename it"
+            )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -126,20 +128,18 @@ class JsonLines:
         else:
             return
         raise SourceError(
-            f"{self._path} has a line that is not one JSON object with different keys; write one object per line"
+            f"{told(self._path)} has a line that is not one JSON object with different keys; write one object per line"
         )
 
     def _lines(self) -> Iterator[str]:
         """Lines that are not blank."""
-        problem = ""
+        problem, path = "", told(self._path)
         try:
             with unpacked(self._path) as stream:
                 file = io.TextIOWrapper(io.BufferedReader(stream), self._encoding, newline="\n")
                 while line := file.readline(_LONGEST):
                     if len(line) == _LONGEST and not line.endswith("\n"):
-                        problem = (
-                            f"{self._path} has a line of over {_LONGEST >> 20} MB; write one object per line"
-                        )
+                        problem = f"{path} has a line of over {_LONGEST >> 20} MB; write one object per line"
                         break
                     if not line.isspace():
                         yield line.lstrip()
@@ -147,11 +147,11 @@ class JsonLines:
             problem = gone(self._path)
         except UnicodeError:
             problem = (
-                f"{self._path} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, or say "
+                f"{path} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, or say "
                 "what it is with --encoding or under [reading] in the schema"
             )
         except BROKEN:
-            problem = f"{self._path} cannot be read to its end; it may be damaged, write it again"
+            problem = f"{path} cannot be read to its end; it may be damaged, write it again"
         if problem:
             raise SourceError(problem)
 

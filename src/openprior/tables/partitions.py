@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from openprior.errors import SourceError
 from openprior.tables.json_lines import JsonLines, Keys
-from openprior.tables.naming import ending
+from openprior.tables.naming import ending, told
 from openprior.tables.source import Source, select
 
 __all__ = ["Folder"]
@@ -59,12 +59,12 @@ class Folder:
         for part in self._parts:
             if tuple(part.keys) != self._keys:
                 raise SourceError(
-                    f"{part.path} lies in folders with other keys (name=value) than the files before it; "
+                    f"{told(part.path)} lies in folders with other keys (name=value) than the files before it; "
                     "give all the same"
                 )
             if not self._is_json and set(part.columns) != set(self._parts[0].columns):
                 raise SourceError(
-                    f"{part.path} has other columns than the files before it; give all the same"
+                    f"{told(part.path)} has other columns than the files before it; give all the same"
                 )
 
     @cached_property
@@ -104,7 +104,7 @@ class _Part:
             for key in keys:
                 if key in file.columns:
                     raise SourceError(
-                        f"column '{key}' is in {self.path} and in the names of its folders; keep one of them"
+                        f"column '{key}' is in {told(self.path)} and in the names of its folders; keep one of them"
                     )
 
     @property
@@ -152,7 +152,7 @@ def _keys(file: Path, root: Path) -> dict[str, str | None]:
             name, value = unquote(name), unquote(value)
             if name in keys or not name:
                 raise SourceError(
-                    f"{file} lies in folders with the key '{name}' twice or without one; rename them"
+                    f"{told(file)} lies in folders with the key '{name}' twice or without one; rename them"
                 )
             keys[name] = None if value == _NULL else value
     return keys
@@ -168,8 +168,8 @@ def _below(folder: Path, seen: set[str]) -> Iterator[Path]:
         if entry.name in _LOGS and entry.is_dir():
             what = _LOGS[entry.name]
             raise SourceError(
-                f"folder {folder} is a {what} table, of whose files only some count; read it with a library for "
-                f"{what}, and give what that gives"
+                f"{told(entry)} is the log of a {what} table, of whose files only some count; read the table with a "
+                f"library for {what}, and give what that gives"
             )
         hidden = entry.name.startswith((".", "_"))
         if entry.is_dir():
