@@ -31,6 +31,7 @@ from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import UNREADABLE, moments, numbers, text
 from openprior.tables.source import Source, open_source
 from openprior.tables.spelling import plain_moments, plain_numbers
+from openprior.tables.spelling_hints import hint_on
 from openprior.tables.unwrap import plain, unreadable
 
 __all__ = ["draft_columns"]
@@ -131,12 +132,24 @@ def draft_columns(
             notes[name] = remark.text
         if remark is None or not remark.leaves_out or name in include:
             columns.append(column)
+        if (hint := _hint(column, table, reading)) is not None:
+            notes[name] = f"{hint}; {notes[name]}" if name in notes else hint
     if not columns:
         raise SchemaError(
             f"every column of {source.name} looks like an identifier, so nothing is left to draft; take in what is "
             f'none: --include "{names[0]}", in Python include=["{names[0]}"]'
         )
     return tuple(columns), notes
+
+
+def _hint(column: Column, table: pa.Table, reading: Reading) -> str | None:
+    """What to say where texts are numbers or dates in another spelling."""
+    values = plain(table["value"])
+    if not (isinstance(column, Categorical) and is_string(values.type)):
+        return None
+    words = text(values.drop_null())
+    gaps = pa.array((*MISSING_TOKENS, *reading.null_values))
+    return hint_on(column.name, words.filter(pc.invert(pc.is_in(words, gaps))))
 
 
 def _observed(column: Column, table: pa.Table, source: Source, reading: Reading) -> Observed:

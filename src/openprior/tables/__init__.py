@@ -10,6 +10,7 @@ foreign_file.py files of other programs, known by their endings
 naming.py       what the name of a file says
 packed.py       files as streams of bytes, unpacked on the way
 spelling.py     texts as the schema says they are written, as usual
+spelling_hints.py what to say where a public column seems to be written in another way
 fingerprint.py  a few numbers that two tables share only if they have the same rows
 scramble.py     words that look random
 same.py         refuses a public table that is the private one

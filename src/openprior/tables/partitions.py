@@ -8,6 +8,7 @@ underscore is no part of the table.
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _KINDS = {
     ".jsonl": "JSON",
     ".ndjson": "JSON",
 }
+_MOST = 20_000
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 """Tables whose log says which of the files still count."""
@@ -41,7 +43,7 @@ class Folder:
 
     def __init__(self, path: Path, open_file: Callable[[Path], Any]) -> None:
         self.name = path.resolve().name
-        found = list(_below(path, set()))
+        found = list(_below(path, path, _Walk()))
         kinds = {_KINDS[ending(file)] for file in found if ending(file) in _KINDS}
         if len(kinds) > 1:
             raise SourceError(
@@ -158,13 +160,27 @@ def _keys(file: Path, root: Path) -> dict[str, str | None]:
     return keys
 
 
-def _below(folder: Path, seen: set[str]) -> Iterator[Path]:
+@dataclass
+class _Walk:
+    """Where a walk through folders has been."""
+
+    folders: set[str] = field(default_factory=set)
+    entries: int = 0
+
+
+def _below(folder: Path, root: Path, walk: _Walk) -> Iterator[Path]:
     """The files of a folder and of those below it; a link that leads back up is not followed again."""
     real = os.path.realpath(folder)
-    if real in seen:
+    if real in walk.folders:
         return
-    seen.add(real)
-    for entry in sorted(folder.iterdir()):
+    walk.folders.add(real)
+    entries = sorted(folder.iterdir())
+    walk.entries += len(entries)
+    if walk.entries > _MOST:
+        raise SourceError(
+            f"folder {root} has more than {_MOST:,} files and folders below it; name the one with the table"
+        )
+    for entry in entries:
         if entry.name in _LOGS and entry.is_dir():
             what = _LOGS[entry.name]
             raise SourceError(
@@ -174,6 +190,6 @@ def _below(folder: Path, seen: set[str]) -> Iterator[Path]:
         hidden = entry.name.startswith((".", "_"))
         if entry.is_dir():
             if not hidden or "=" in entry.name:
-                yield from _below(entry, seen)
+                yield from _below(entry, root, walk)
         elif not hidden and entry.is_file():
             yield entry

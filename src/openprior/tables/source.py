@@ -85,7 +85,7 @@ def open_source(data: object, schema: Schema | None = None, *, reading: Reading 
         return foreign
     raise SourceError(
         f"cannot read rows from a {type(data).__name__}; "
-        "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a file (CSV, Parquet, JSON lines) or folder"
+        "give a pandas, Polars, Arrow, DuckDB or Spark table, or the path of a CSV, Parquet or JSON file or folder"
     )
 
 

@@ -83,6 +83,16 @@ def test_folders_that_only_group_and_files_that_are_no_part(tmp_path: Path) -> N
     assert read(open_source(tmp_path), "n") == [("1",), ("2",)]
 
 
+def test_a_folder_of_everything_is_refused_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openprior.tables.partitions._MOST", 5)
+    for number in range(3):
+        write(tmp_path / str(number) / "a.csv", "n\n1\n")
+    with pytest.raises(
+        SourceError, match="more than 5 files and folders below it; name the one with the table"
+    ):
+        open_source(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
