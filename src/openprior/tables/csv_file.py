@@ -27,6 +27,8 @@ from openprior.tables.source import Source, select
 __all__ = ["CsvFile"]
 
 _BLOCK = 4 << 20
+_MARK = "\ufeff"
+"""The mark of byte order, which some encodings leave where it was."""
 _SAY = "say which with --encoding (latin-1, say) or under [reading] in the schema"
 
 
@@ -75,6 +77,7 @@ class CsvFile:
         best = max(rows, key=lambda o: len(rows[o][0]))
         best = "," if "," in rows and len(rows[","][0]) > 1 else best
         names = tuple(name.strip(BLANKS) for name in rows[best][0])
+        names = (names[0].removeprefix(_MARK), *names[1:])
         _check_header(shown, names)
         return best, names, rows[best][1]
 
@@ -91,7 +94,7 @@ class CsvFile:
         decoder, line = codecs.getincrementaldecoder(self._reading.encoding)(), ""
         while byte := file.read(1):
             line += decoder.decode(byte)
-            if line.endswith("\n"):
+            if line.endswith("\n") or len(line) == _BLOCK:
                 yield _without_nul(line)
                 line = ""
         yield _without_nul(line + decoder.decode(b"", final=True))
