@@ -169,6 +169,7 @@ def tune(
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
     import openprior as op
 
+    reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
     with progress_bar("tuning") as progress:
         tuning = op.tune(
             public,
@@ -182,9 +183,7 @@ def tune(
             rows=rows,
             of=of,
             workers=workers,
-            reading=reading_options.reading(
-                encoding, decimal, thousands, delimiter, date_format, null_values
-            ),
+            reading=reading,
             progress=progress,
         )
     if json:
@@ -197,5 +196,5 @@ def tune(
         typer.echo(f"- {line}")
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
-    ) + f" --workload {shlex.quote(workload)}"
+    ) + f"{reading_options.as_words(reading)} --workload {shlex.quote(workload)}"
     typer.echo(f"then: {tuning.command(public=shlex.quote(public), more=more)}")
