@@ -76,8 +76,7 @@ class CsvFile:
         # The comma wins unless it finds one column where another separator finds several.
         best = max(rows, key=lambda o: len(rows[o][0]))
         best = "," if "," in rows and len(rows[","][0]) > 1 else best
-        names = tuple(name.strip(BLANKS) for name in rows[best][0])
-        names = (names[0].removeprefix(_MARK), *names[1:])
+        names = tuple(name.removeprefix(_MARK).strip(BLANKS) for name in rows[best][0])
         _check_header(shown, names)
         return best, names, rows[best][1]
 
