@@ -144,8 +144,10 @@ def test_the_options_of_each_method_are_those_of_the_code(name: str) -> None:
 
 def test_the_schema_page_has_every_kind_and_every_key() -> None:
     page = ROOT / "docs/schema.md"
-    ((_, text),) = blocks(page, "toml")
+    (_, text), (_, how) = blocks(page, "toml")
     schema = op.Schema.from_toml(text)
+    reading = op.Schema.from_toml(f'{how}\n[columns.a]\nkind = "boolean"\n').reading
+    assert set(reading.entries()) == {f.name for f in dataclasses.fields(op.Reading)}
     assert {c.kind for c in schema.columns} == set(KINDS)
     assert {c.out_of_domain for c in schema.columns} == {"error", "other", "clip", "open"}
     assert any(c.missing for c in schema.columns)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
+from openprior.command_line.reading_options import as_words
+from openprior.privacy.auditing.neighbours import raw
+from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
 from tests.console import say
 
@@ -84,6 +88,37 @@ def test_said_to_commands_that_draft_by_themselves(folder: Path) -> None:
         *BUDGET, "-o", "other",
     )  # fmt: skip
     assert both.code == 1 and "write it under [reading] there" in both.err and not Path("other").exists()
+
+
+def test_the_command_that_tune_proposes_says_it_too(folder: Path) -> None:
+    said = as_words(op.Reading(**PYTHON))
+    assert shlex.split(said)[:4] == ["--encoding=cp1252", "--decimal=,", "--thousands=.", "--delimiter=;"]
+    assert shlex.split(said)[4:] == ["--date-format=%d.%m.%Y", "--null-values=k.A.", "--null-values=-9"]
+    assert as_words(None) == ""
+    rest = (
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--workload",
+        "1",
+        "--try",
+        "public",
+        "--seeds",
+        "1",
+        "--workers",
+        "1",
+    )
+    tuned = say("tune", "public.csv", *OPTIONS, *rest)
+    assert tuned.code == 0 and f"{said} --workload 1" in tuned.out, tuned
+
+
+def test_an_audit_has_the_same_rows_in_the_usual_spelling(folder: Path) -> None:
+    schema = op.Schema.draft("public.csv", **PYTHON)
+    rows = raw("private.csv", schema)
+    assert rows["Lohn"][0].as_py().count(",") == 0
+    written, usual = encode_table("private.csv", schema), encode_table(rows, schema.plain)
+    assert [c.tolist() for c in written.columns] == [c.tolist() for c in usual.columns]
 
 
 def test_the_private_table_is_refused_as_public_in_another_spelling(folder: Path) -> None:

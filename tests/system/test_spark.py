@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -115,7 +116,7 @@ def session() -> Iterator[Any]:
 def counts(
     data: Any, schema: op.Schema, k: int = 2, *, private: bool = True
 ) -> tuple[NDArray[np.int64], int]:
-    encoder = Encoder(schema, open_source(data), private=private, levels=True)
+    encoder = Encoder(schema, open_source(data, schema), private=private, levels=True)
     cells = Cells(encoder.domain, itertools.combinations(encoder.domain, k))
     return engine_of(encoder.source).count(encoder, cells)
 
@@ -230,6 +231,34 @@ def test_files_mean_the_same(session: Any, tmp_path: Path, endings: tuple[str, .
     assert isinstance(source, SparkFiles) and source.is_text == (endings[0] == "csv")
     same(source, tmp_path, op.Schema.from_toml(ALL_KINDS))
     assert sum(b.num_rows for b in source.batches(["age"])) == 1500
+
+
+def test_files_are_read_as_the_schema_says(session: Any, tmp_path: Path) -> None:
+    """In another encoding and spelling, as JSON lines, and in folders with keys, also where Spark finds them."""
+    rng = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "ort": rng.choice(["Köln", "Jülich"], 400),
+            "lohn": rng.integers(0, 4000, 400) / 2,
+            "m": ["03", "11"] * 200,
+        }
+    )
+    lines = [
+        f"{o};{n:,.2f};{m}".replace(",", " ").replace(".", ",")
+        for o, n, m in zip(*table.to_pydict().values())
+    ]
+    (tmp_path / "t.csv").write_bytes("\n".join(["ort;lohn;m", *lines]).encode("latin-1"))
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, table.to_pylist())))
+    parquet.write_to_dataset(table, tmp_path / "hive", partition_cols=["m"])
+    reading = op.Reading(encoding="latin-1", decimal=",", thousands=" ")
+    schema = op.Schema.draft(tmp_path / "t.csv", reading=reading)
+    assert schema["lohn"].kind == "real" and schema["m"].value_labels == ("03", "11")
+    plain = schema.plain
+    same(read_path(str(tmp_path / "t.csv"), reading=reading), table, schema)
+    for path in (tmp_path / "t.jsonl", tmp_path / "hive"):
+        same(read_path(str(path)), table, plain)
+    same(read_path(f"file://{tmp_path}/hive"), table, plain)
+    assert session.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled") == "true"
 
 
 def test_a_parquet_file_is_shared_out_by_groups_of_rows(

@@ -176,6 +176,7 @@ def tune(
     """Choose method and options on public data only. Never reads a private table, costs no budget."""
     import openprior as op
 
+    reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
     with watching(not quiet):
         tuning = op.tune(
             public,
@@ -189,9 +190,7 @@ def tune(
             rows=rows,
             of=of,
             workers=workers,
-            reading=reading_options.reading(
-                encoding, decimal, thousands, delimiter, date_format, null_values
-            ),
+            reading=reading,
         )
     if json:
         print_json(tuning.as_dict())
@@ -203,5 +202,5 @@ def tune(
         typer.echo(f"- {line}")
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
-    ) + f" --workload {shlex.quote(workload)}"
+    ) + f"{reading_options.as_words(reading)} --workload {shlex.quote(workload)}"
     typer.echo(f"then: {tuning.command(public=shlex.quote(public), more=more)}")

@@ -1,10 +1,11 @@
 """Options on how text is written in the files, for commands that draft a schema."""
 
+import shlex
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DateFormat", "Decimal", "Delimiter", "Encoding", "NullValues", "Thousands", "reading"]
+__all__ = ["DateFormat", "Decimal", "Delimiter", "Encoding", "NullValues", "Thousands", "as_words", "reading"]
 
 _TAB = ("tab", r"\t")
 
@@ -38,3 +39,12 @@ def reading(
         "null_values": null_values or None,
     }
     return Reading.of(None, **given) if any(value is not None for value in given.values()) else None
+
+
+def as_words(reading: Any) -> str:
+    """The options that say the same, with a blank before each."""
+    words = ""
+    for name, value in ({} if reading is None else reading.entries()).items():
+        for text in value if isinstance(value, tuple) else (value,):
+            words += f" --{name.replace('_', '-')}={shlex.quote(text)}"
+    return words

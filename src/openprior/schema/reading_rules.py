@@ -7,6 +7,7 @@ private files alike. What a text becomes under it still depends on that text alo
 False
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -54,6 +55,8 @@ class Reading:
                 text_of(field.name, value, error=SchemaError)
         if not _is_codec(self.encoding):
             raise _refusal("encoding", self.encoding, "use one that Python knows, such as latin-1 or utf-16")
+        if codecs.lookup(self.encoding).name == "utf-8":
+            object.__setattr__(self, "encoding", "utf-8")  # the usual one, however it is spelled
         for name in ("decimal", "thousands"):
             mark = getattr(self, name)
             if mark is not None and not re.fullmatch(_MARKS, mark):

@@ -20,13 +20,15 @@ import pyarrow.csv as pacsv
 from openprior.errors import SourceError
 from openprior.schema.columns import BLANKS
 from openprior.schema.reading_rules import Reading
-from openprior.tables.naming import gone, stem
+from openprior.tables.naming import gone, stem, told
 from openprior.tables.packed import BROKEN, is_packed, unpacked
 from openprior.tables.source import Source, select
 
 __all__ = ["CsvFile"]
 
 _BLOCK = 4 << 20
+_MARK = "\ufeff"
+"""The mark of byte order, which some encodings leave where it was."""
 _SAY = "say which with --encoding (latin-1, say) or under [reading] in the schema"
 
 
@@ -46,7 +48,7 @@ class CsvFile:
 
     def _header(self) -> tuple[str, tuple[str, ...], bool]:
         """The delimiter and the names, from the first line only; and whether not even that line has an end."""
-        path = self._path
+        path, shown = self._path, told(self._path)
         if self._reading.delimiter is not None:
             options = [self._reading.delimiter]
         else:
@@ -59,23 +61,23 @@ class CsvFile:
                 with unpacked(path) as stream, contextlib.suppress(csv.Error, StopIteration):
                     rows[option] = _first_row(self._lines(stream), option)
         except UnicodeError:
-            problem = self._not_decoded(f"the header of {path}")
+            problem = self._not_decoded(f"the header of {shown}")
         except _NulError:
             problem = (
-                f"the header of {path} has a NUL in it, so it is no text in {self._reading.encoding}; if it is in "
+                f"the header of {shown} has a NUL in it, so it is no text in {self._reading.encoding}; if it is in "
                 f"another encoding, {_SAY}, else save the table as CSV"
             )
         except BROKEN:
             problem = self._damaged()
         if not rows and not problem:
-            problem = f"{path} has no header line that can be read; add one with the column names"
+            problem = f"{shown} has no header line that can be read; add one with the column names"
         if problem:
             raise SourceError(problem)
         # The comma wins unless it finds one column where another separator finds several.
         best = max(rows, key=lambda o: len(rows[o][0]))
         best = "," if "," in rows and len(rows[","][0]) > 1 else best
-        names = tuple(name.strip(BLANKS) for name in rows[best][0])
-        _check_header(path, names)
+        names = tuple(name.removeprefix(_MARK).strip(BLANKS) for name in rows[best][0])
+        _check_header(shown, names)
         return best, names, rows[best][1]
 
     def _lines(self, stream: Any) -> Iterator[str]:
@@ -91,7 +93,7 @@ class CsvFile:
         decoder, line = codecs.getincrementaldecoder(self._reading.encoding)(), ""
         while byte := file.read(1):
             line += decoder.decode(byte)
-            if line.endswith("\n"):
+            if line.endswith("\n") or len(line) == _BLOCK:
                 yield _without_nul(line)
                 line = ""
         yield _without_nul(line + decoder.decode(b"", final=True))
@@ -126,7 +128,7 @@ class CsvFile:
         except FileNotFoundError:
             problem = gone(self._path)
         except UnicodeError:
-            problem = self._not_decoded(f"{self._path} has text that")
+            problem = self._not_decoded(f"{told(self._path)} has text that")
         except BROKEN as error:
             # Names that the caller gave are its own words; the others may be somebody's row without a header.
             problem = self._remedy(str(error), columns or ())
@@ -139,7 +141,7 @@ class CsvFile:
 
     def _remedy(self, message: str, named: Sequence[str]) -> str:
         """Our words for Arrow's complaint, without the row that it quotes."""
-        path = self._path
+        path = told(self._path)
         if re.search(r"Expected \d+ columns", message):
             return (
                 f"{path} has a row with more or fewer fields than its {len(self.columns)} columns; "
@@ -166,7 +168,9 @@ class CsvFile:
         return f"{what} is not {self._reading.encoding}; find out which encoding it has, and say that"
 
     def _damaged(self) -> str:
-        return f"{self._path} is damaged (its compressed data cannot be read to the end); write it again"
+        return (
+            f"{told(self._path)} is damaged (its compressed data cannot be read to the end); write it again"
+        )
 
 
 def _first_row(lines: Iterator[str], delimiter: str) -> tuple[list[str], bool]:
@@ -193,7 +197,7 @@ def _without_nul(line: str) -> str:
     return line
 
 
-def _check_header(path: Path, names: tuple[str, ...]) -> None:
+def _check_header(path: str, names: tuple[str, ...]) -> None:
     """Refuse a header that is none. Names are given by position: without a header they are somebody's row."""
     if not any(names):
         raise SourceError(f"{path} starts with a blank line; put the column names there")

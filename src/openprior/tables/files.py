@@ -15,7 +15,7 @@ from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.csv_file import CsvFile
 from openprior.tables.foreign_file import refuse_foreign
 from openprior.tables.json_lines import JsonLines
-from openprior.tables.naming import ending
+from openprior.tables.naming import ending, told
 from openprior.tables.office import open_office_file
 from openprior.tables.parquet_file import ParquetFile
 from openprior.tables.partitions import Folder
@@ -53,11 +53,11 @@ def _open_file(path: Path, reading: Reading) -> Any:
     with path.open("rb") as file:
         start = file.read(4)
     if not start:
-        raise SourceError(f"{path} is empty, without even a header; check that it was written")
+        raise SourceError(f"{told(path)} is empty, without even a header; check that it was written")
     if start == b"PAR1":
         return ParquetFile(path)
     if ending(path) in (".parquet", ".pq"):
-        raise SourceError(f"{path} is not a Parquet file; write it again or rename it")
+        raise SourceError(f"{told(path)} is not a Parquet file; write it again or rename it")
     refuse_foreign(path, start)
     if ending(path) in (".jsonl", ".ndjson", ".json"):
         return JsonLines(path, reading)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from openprior.errors import SourceError
-from openprior.tables.naming import ending
+from openprior.tables.naming import ending, told
 
 __all__ = ["refuse_foreign"]
 
@@ -30,6 +30,6 @@ def refuse_foreign(path: Path, start: bytes) -> None:
         return
     if start.startswith(signs):
         if signs == _SQLITE:
-            raise SourceError(f"{path} is {what}; name a table in it: sqlite:{path}#TABLE")
-        raise SourceError(f"{path} is {what}, which is not read here; save the table as CSV or Parquet")
-    raise SourceError(f"{path} is not {what}; write it again or rename it")
+            raise SourceError(f"{told(path)} is {what}; name a table in it: sqlite:{told(path)}#TABLE")
+        raise SourceError(f"{told(path)} is {what}, which is not read here; save the table as CSV or Parquet")
+    raise SourceError(f"{told(path)} is not {what}; write it again or rename it")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from openprior.errors import SourceError
 from openprior.schema.reading_rules import Reading
-from openprior.tables.naming import gone, stem
+from openprior.tables.naming import gone, stem, told
 from openprior.tables.objects import object_array
 from openprior.tables.packed import BROKEN, unpacked
 from openprior.tables.source import Source, select
@@ -62,13 +62,15 @@ class JsonLines:
         self._encoding = "utf-8-sig" if is_utf8 else reading.encoding
         start = next(self._lines(), "")[:1]
         if not start:
-            raise SourceError(f"{path} is empty, without a row; check that it was written")
+            raise SourceError(f"{told(path)} is empty, without a row; check that it was written")
         if start == "[":
             raise SourceError(
-                f"{path} is one JSON document; write one object per line, without brackets around"
+                f"{told(path)} is one JSON document; write one object per line, without brackets around"
             )
         if start != "{":
-            raise SourceError(f"{path} is not JSON with one object per line; write it again or rename it")
+            raise SourceError(
+                f"{told(path)} is not JSON with one object per line; write it again or rename it"
+            )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -113,11 +115,11 @@ class JsonLines:
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _objects(self) -> Iterator[dict[str, Any]]:
-        broken = False
+        broken, decode = False, json.JSONDecoder(object_pairs_hook=_unique).decode
         for line in self._lines():
             # Refused outside the handler: what Python says of a line may quote it.
             try:
-                row = json.loads(line, object_pairs_hook=_unique)
+                row = decode(line)
             except (ValueError, RecursionError):
                 broken = True
             if broken or not isinstance(row, dict):
@@ -126,20 +128,18 @@ class JsonLines:
         else:
             return
         raise SourceError(
-            f"{self._path} has a line that is not one JSON object with different keys; write one object per line"
+            f"{told(self._path)} has a line that is not one JSON object with different keys; write one object per line"
         )
 
     def _lines(self) -> Iterator[str]:
         """Lines that are not blank."""
-        problem = ""
+        problem, path = "", told(self._path)
         try:
             with unpacked(self._path) as stream:
                 file = io.TextIOWrapper(io.BufferedReader(stream), self._encoding, newline="\n")
                 while line := file.readline(_LONGEST):
                     if len(line) == _LONGEST and not line.endswith("\n"):
-                        problem = (
-                            f"{self._path} has a line of over {_LONGEST >> 20} MB; write one object per line"
-                        )
+                        problem = f"{path} has a line of over {_LONGEST >> 20} MB; write one object per line"
                         break
                     if not line.isspace():
                         yield line.lstrip()
@@ -147,11 +147,11 @@ class JsonLines:
             problem = gone(self._path)
         except UnicodeError:
             problem = (
-                f"{self._path} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, or say "
+                f"{path} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, or say "
                 "what it is with --encoding or under [reading] in the schema"
             )
         except BROKEN:
-            problem = f"{self._path} cannot be read to its end; it may be damaged, write it again"
+            problem = f"{path} cannot be read to its end; it may be damaged, write it again"
         if problem:
             raise SourceError(problem)
 
@@ -169,7 +169,15 @@ def _array(values: list[Any], column: str, name: str) -> pa.Array:
         raise SourceError(
             f"column '{column}' of {name} holds several values per row (lists or records); flatten it"
         )
-    if kinds == {int, float} and all(value in _EXACT for value in values if type(value) is int):
-        # 7 and 7.0 are the same number everywhere, so that one array holds both.
+    # The usual cases, by the same rule as objects: 7 and 7.0 are the same number, so that one array holds both.
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    if kinds == {float} or (kinds == {int, float} and _are_exact(values)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if kinds == {int} and _are_exact(values):
+        return pa.array(values, pa.int64())
     return object_array(values)
+
+
+def _are_exact(values: list[Any]) -> bool:
+    return all(value in _EXACT for value in values if type(value) is int)

@@ -2,12 +2,14 @@
 
 >>> stem(Path("survey.csv.gz")), ending(Path("survey.CSV.gz")), ending(Path("v1.2"))
 ('survey', '.csv', '.2')
+>>> told(Path("clinic/illness=flu/part.csv"))
+'clinic/illness=…/part.csv'
 """
 
 import re
 from pathlib import Path
 
-__all__ = ["ending", "gone", "stem"]
+__all__ = ["ending", "gone", "stem", "told"]
 
 _PACKED = r"(\.(gz|bz2|zst|zip))?$"
 _SUFFIXES = r"(\.(csv|tsv|txt|parquet|pq|data|jsonl|ndjson|json))?" + _PACKED
@@ -23,6 +25,11 @@ def ending(path: Path) -> str:
     return Path(re.sub(_PACKED, "", path.name, flags=re.IGNORECASE)).suffix.lower()
 
 
+def told(path: Path) -> str:
+    """A path as messages name it: without values in the names of folders, which are as private as the rows."""
+    return str(Path(*(re.sub("=.*", "=…", part, flags=re.DOTALL) for part in path.parts[:-1]), path.name))
+
+
 def gone(path: Path) -> str:
     """What to say of a file that was there when it was opened."""
-    return f"there is no file {path} when it is read; put it where every machine that reads it sees it"
+    return f"there is no file {told(path)} when it is read; put it where every machine that reads it sees it"

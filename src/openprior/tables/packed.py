@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from openprior.errors import SourceError
+from openprior.tables.naming import told
 
 __all__ = ["BROKEN", "is_packed", "unpacked"]
 
@@ -49,6 +50,6 @@ def _only_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     ]
     if len(members) != 1:
         raise SourceError(
-            f"{path} is an archive of {len(members)} files; unpack it, and name the one with the table"
+            f"{told(path)} is an archive of {len(members)} files; unpack it, and name the one with the table"
         )
     return members[0]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from openprior.errors import SourceError
 from openprior.schema.columns import is_string
-from openprior.tables.naming import gone, stem
+from openprior.tables.naming import gone, stem, told
 from openprior.tables.source import BATCH_ROWS, Source, select
 
 __all__ = ["ParquetFile"]
@@ -33,7 +33,7 @@ class ParquetFile:
         self.columns: tuple[str, ...] = tuple(schema.names)
         for name in self.columns:
             if self.columns.count(name) > 1:
-                raise SourceError(f"{path} has column '{name}' twice; rename one")
+                raise SourceError(f"{told(path)} has column '{name}' twice; rename one")
         self._texts = [field.name for field in schema if is_string(field.type)]
         self._groups: list[int] | None = None
 
@@ -80,4 +80,4 @@ class ParquetFile:
         return part
 
     def _damaged(self) -> SourceError:
-        return SourceError(f"{self._path} cannot be read as Parquet; it may be damaged, write it again")
+        return SourceError(f"{told(self._path)} cannot be read as Parquet; it may be damaged, write it again")

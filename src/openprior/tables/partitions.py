@@ -8,6 +8,7 @@ underscore is no part of the table.
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from openprior.errors import SourceError
 from openprior.tables.json_lines import JsonLines, Keys
-from openprior.tables.naming import ending
+from openprior.tables.naming import ending, told
 from openprior.tables.source import Source, select
 
 __all__ = ["Folder"]
@@ -31,6 +32,7 @@ _KINDS = {
     ".jsonl": "JSON",
     ".ndjson": "JSON",
 }
+_MOST = 20_000
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 """Tables whose log says which of the files still count."""
@@ -41,7 +43,7 @@ class Folder:
 
     def __init__(self, path: Path, open_file: Callable[[Path], Any]) -> None:
         self.name = path.resolve().name
-        found = list(_below(path, set()))
+        found = list(_below(path, path, _Walk()))
         kinds = {_KINDS[ending(file)] for file in found if ending(file) in _KINDS}
         if len(kinds) > 1:
             raise SourceError(
@@ -59,12 +61,12 @@ class Folder:
         for part in self._parts:
             if tuple(part.keys) != self._keys:
                 raise SourceError(
-                    f"{part.path} lies in folders with other keys (name=value) than the files before it; "
+                    f"{told(part.path)} lies in folders with other keys (name=value) than the files before it; "
                     "give all the same"
                 )
             if not self._is_json and set(part.columns) != set(self._parts[0].columns):
                 raise SourceError(
-                    f"{part.path} has other columns than the files before it; give all the same"
+                    f"{told(part.path)} has other columns than the files before it; give all the same"
                 )
 
     @cached_property
@@ -89,7 +91,8 @@ class Folder:
             keys.check(self.name, [column for column in chosen if column not in self._keys])
 
     def split(self) -> list[Source]:
-        return [some for part in self._parts for some in part.split()]
+        # Whether no row has a key is known only where all of them are read.
+        return [self] if self._is_json else [some for part in self._parts for some in part.split()]
 
 
 class _Part:
@@ -103,7 +106,7 @@ class _Part:
             for key in keys:
                 if key in file.columns:
                     raise SourceError(
-                        f"column '{key}' is in {self.path} and in the names of its folders; keep one of them"
+                        f"column '{key}' is in {told(self.path)} and in the names of its folders; keep one of them"
                     )
 
     @property
@@ -133,8 +136,6 @@ class _Part:
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def split(self) -> list[Source]:
-        if isinstance(self.file, JsonLines):
-            return [_Part(self.file, self.keys)]
         return [_Part(some, self.keys) for some in self.file.split()]
 
 
@@ -153,28 +154,42 @@ def _keys(file: Path, root: Path) -> dict[str, str | None]:
             name, value = unquote(name), unquote(value)
             if name in keys or not name:
                 raise SourceError(
-                    f"{file} lies in folders with the key '{name}' twice or without one; rename them"
+                    f"{told(file)} lies in folders with the key '{name}' twice or without one; rename them"
                 )
             keys[name] = None if value == _NULL else value
     return keys
 
 
-def _below(folder: Path, seen: set[str]) -> Iterator[Path]:
+@dataclass
+class _Walk:
+    """Where a walk through folders has been."""
+
+    folders: set[str] = field(default_factory=set)
+    entries: int = 0
+
+
+def _below(folder: Path, root: Path, walk: _Walk) -> Iterator[Path]:
     """The files of a folder and of those below it; a link that leads back up is not followed again."""
     real = os.path.realpath(folder)
-    if real in seen:
+    if real in walk.folders:
         return
-    seen.add(real)
-    for entry in sorted(folder.iterdir()):
+    walk.folders.add(real)
+    entries = sorted(folder.iterdir())
+    walk.entries += len(entries)
+    if walk.entries > _MOST:
+        raise SourceError(
+            f"folder {root} has more than {_MOST:,} files and folders below it; name the one with the table"
+        )
+    for entry in entries:
         if entry.name in _LOGS and entry.is_dir():
             what = _LOGS[entry.name]
             raise SourceError(
-                f"folder {folder} is a {what} table, of whose files only some count; read it with a library for "
-                f"{what}, and give what that gives"
+                f"{told(entry)} is the log of a {what} table, of whose files only some count; read the table with a "
+                f"library for {what}, and give what that gives"
             )
         hidden = entry.name.startswith((".", "_"))
         if entry.is_dir():
             if not hidden or "=" in entry.name:
-                yield from _below(entry, seen)
+                yield from _below(entry, root, walk)
         elif not hidden and entry.is_file():
             yield entry

@@ -38,6 +38,13 @@ def test_encodings(tmp_path: Path, encoding: str, packed: str) -> None:
             open_source(path)
 
 
+def test_a_mark_of_byte_order_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xff\xfe" + TEXT.encode("utf-16-le"))
+    assert rows(path, Reading(encoding="utf-16-le")) == ROWS
+    assert Reading(encoding="UTF8") == Reading()
+
+
 def test_long_files_in_another_encoding_stream(tmp_path: Path) -> None:
     """A character of several bytes may lie across two blocks."""
     path = tmp_path / "t.csv"

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,8 +13,11 @@ from openprior import Reading, Schema
 from openprior.errors import OpenPriorError, SourceError
 from openprior.schema.columns import Categorical
 from openprior.tables.encode import Encoder, encode_table
-from openprior.tables.json_lines import JsonLines
+from openprior.tables.json_lines import JsonLines, _array
+from openprior.tables.lookup import Coder
+from openprior.tables.objects import object_array
 from openprior.tables.source import open_source
+from tests import raw_columns
 
 SECRET = "zqxsecret"
 
@@ -43,6 +47,30 @@ def test_one_odd_value_does_not_change_the_others(tmp_path: Path) -> None:
         '[columns.n]\nkind = "integer"\nlow = 0\nhigh = 9\nmissing = true\nother = true\nout_of_domain = "other"\n'
     )
     assert encode_table(path, schema).columns[0].tolist() == [7, 2, 7, 1, 11, 10, 10]
+
+
+def test_fast_arrays_give_the_codes_of_the_slow_ones(tmp_path: Path) -> None:
+    """However the values of a batch mix: each by its own type."""
+    rng = np.random.default_rng(0)
+    pools: list[list[Any]] = [
+        [True, False, None],
+        [7, 0, -1, None, 2**53, -(2**53)],
+        [7, 2**53 + 1, 2**63 - 1, 2**63, 10**30],
+        [0.1, 7.0, None, 1e300, float("nan"), float("inf")],
+        [7, 0.1, None, 2**53],
+        [7, 0.1, 2**53 + 1],
+        ["7", "a", None],
+        [7, "7", True, 0.1, None],
+    ]
+    for number in range(160):
+        column = raw_columns.column(rng)
+        pool = pools[number % len(pools)]
+        values = [pool[i] for i in rng.integers(len(pool), size=5)]
+        coder = Coder(column)
+        assert coder(_array(values, "x", "t")).tolist() == coder(object_array(values)).tolist(), (
+            column,
+            values,
+        )
 
 
 def test_a_draft_knows_the_keys_of_all_rows(tmp_path: Path) -> None:

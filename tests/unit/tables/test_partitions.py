@@ -83,6 +83,16 @@ def test_folders_that_only_group_and_files_that_are_no_part(tmp_path: Path) -> N
     assert read(open_source(tmp_path), "n") == [("1",), ("2",)]
 
 
+def test_a_folder_of_everything_is_refused_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openprior.tables.partitions._MOST", 5)
+    for number in range(3):
+        write(tmp_path / str(number) / "a.csv", "n\n1\n")
+    with pytest.raises(
+        SourceError, match="more than 5 files and folders below it; name the one with the table"
+    ):
+        open_source(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -93,7 +103,10 @@ def test_folders_that_only_group_and_files_that_are_no_part(tmp_path: Path) -> N
         ({"=1/x.csv": "n\n1\n"}, "without one"),
         ({"x.csv": "n\n1\n", "y.jsonl": "{}\n"}, "has CSV and JSON files"),
         ({"x.csv": "n\n1\n", "y.csv": "m\n1\n"}, "has other columns"),
-        ({"x.csv": "n\n1\n", "_delta_log/0.json": "{}"}, "is a Delta table, of whose files only some count"),
+        (
+            {"x.csv": "n\n1\n", "_delta_log/0.json": "{}"},
+            "the log of a Delta table, of whose files only some count",
+        ),
         ({"x.txt": "n\n1\n"}, "no CSV, Parquet or JSON files"),
     ],
 )
@@ -102,3 +115,29 @@ def test_folders_that_are_refused(tmp_path: Path, files: dict[str, str], words: 
         write(tmp_path / name, text)
     with pytest.raises(SourceError, match=words):
         open_source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("x.csv", b"n\n\xff\n"),
+        ("x.csv", b"n,m\n1\n"),
+        ("x.csv", b"\xff\n1\n"),
+        ("x.csv", b"n,n\n1,1\n"),
+        ("x.csv", b""),
+        ("x.csv.gz", b"\x1f\x8b\x08"),
+        ("x.parquet", b"garbage"),
+        ("x.parquet", b"PAR1garbage"),
+        ("x.jsonl", b"[]"),
+        ("x.jsonl", b'{"n": 1}\n{'),
+        ("x.jsonl", b'{"n": "\xff"}\n'),
+    ],
+)
+def test_a_value_in_the_name_of_a_folder_is_not_told(tmp_path: Path, name: str, raw: bytes) -> None:
+    """A folder's name is as private as the rows in it."""
+    path = tmp_path / "illness=zqxsecret" / name
+    path.parent.mkdir()
+    path.write_bytes(raw)
+    with pytest.raises(SourceError, match="illness=…") as refused:
+        list(open_source(tmp_path).batches(["n"]))
+    assert "zqxsecret" not in str(refused.value)

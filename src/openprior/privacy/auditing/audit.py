@@ -152,7 +152,7 @@ def _own_tables(table: Any, public: Any, schema: Schema | None) -> tuple[Schema,
     rows = raw(table, schema)
     if rows.num_rows < 2:
         raise OptionError("the table has fewer than two rows; give more, or none for made-up ones")
-    return schema, rows, None if public is None else encode_table(public, schema)
+    return schema.plain, rows, None if public is None else encode_table(public, schema)
 
 
 @dataclass(frozen=True, eq=False)

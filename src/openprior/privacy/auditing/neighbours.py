@@ -9,17 +9,25 @@ areas as there are, or anywhere. Under add/remove they are gone, or come.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from openprior.privacy.unit import Relation
 from openprior.schema.base import Schema
+from openprior.schema.bins import Datetime
+from openprior.schema.columns import Column, Labelled
+from openprior.schema.reading_rules import Reading
+from openprior.tables.convert import is_text, text
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.source import open_source
+from openprior.tables.spelling import plain_moments, plain_numbers
 from openprior.tables.table import Table
+from openprior.tables.unwrap import plain
 
 __all__ = ["made_up", "neighbours", "raw", "small_schema"]
 
@@ -67,11 +75,28 @@ def made_up(schema: Schema, rng: np.random.Generator, *, others: int, spread: bo
 
 
 def raw(table: object, schema: Schema) -> pa.Table:
-    """A user's table in memory, as it is."""
+    """A user's table in memory; text is spelled as usual, as it is in the rows that are put in place of others."""
     source = open_source(table, schema)
     wanted = [*schema.names, *([] if schema.person_id is None else [schema.person_id])]
     schema.check_columns(source.columns, "table", person_id=True)
-    return pa.Table.from_batches(source.batches(wanted)).combine_chunks()
+    rows = pa.Table.from_batches(source.batches(wanted)).combine_chunks()
+    for column in schema.columns:
+        place = wanted.index(column.name)
+        rows = rows.set_column(place, column.name, _spelled(rows[column.name], column, schema.reading))
+    return rows
+
+
+def _spelled(values: Any, column: Column, reading: Reading) -> pa.Array:
+    """A column whose texts are written as `reading` says, written as usual; what is no text stays as it is."""
+    array = plain(values)
+    if reading.is_plain or not is_text(getattr(array.type, "value_type", array.type)):
+        return array
+    words = text(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
+    words = pc.if_else(pc.is_in(words, pa.array(reading.null_values, words.type)), None, words)
+    if isinstance(column, Datetime):
+        return plain_moments(words, reading, time_of_day=column.is_time)
+    is_label = isinstance(column, Labelled) and not column.is_numeric
+    return words if is_label else plain_numbers(words, reading)
 
 
 def neighbours(
