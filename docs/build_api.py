@@ -37,6 +37,10 @@ HEAD = """# API reference
 Made from the docstrings by `make docs`; edit those, not this page. In Python every name below is an attribute of
 `openprior`, here imported as `op`. [The tutorial](tutorial.md) shows how they go together, [the schema](schema.md) and
 [the methods](methods.md) have pages of their own.
+
+A `WorkloadLike` is a workload or a plan of one, a number (2: all 2-way marginals), a list of marginals, a mapping of
+these to weights, or a text as on the command line. A `MechanismLike` is a mechanism, or a text such as
+`"tilt:rounds=12"`.
 """
 
 

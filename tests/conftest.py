@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from openprior import progress_shown
 from openprior.methods.tilt import Tilt
 from openprior.privacy.ledger_file import LedgerFile
 from openprior.progress import Progress
@@ -90,6 +91,13 @@ def quiet(done: int, of: int, what: str) -> None:
     """Progress that nobody looks at, but that has to be said properly."""
     assert 0 <= done <= of
     assert what
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_lines() -> Iterator[None]:
+    """No phase lasts long enough for a line in a log, however busy the machine is: what commands print is known."""
+    with mock.patch.object(progress_shown, "PATIENCE", 3600.0):
+        yield
 
 
 @contextlib.contextmanager

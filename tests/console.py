@@ -9,8 +9,13 @@ from openprior.command_line import main as cli
 
 __all__ = ["PROGRAM", "Said", "say"]
 
-PROGRAM = (sys.executable, "-c", "from openprior.command_line.main import main; main()")
-"""The words that start the real program; its own follow."""
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "import openprior.progress_shown as shown; shown.PATIENCE = 3600; "
+    "from openprior.command_line.main import main; main()",
+)
+"""The words that start the real program; its own follow. No phase lasts long enough for a line of progress."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ A plain line is written once its phase has lasted a second, so that what is quic
 
 import contextlib
 import functools
+import inspect
 import sys
 import threading
 import time
@@ -26,7 +27,7 @@ __all__ = ["ShowProgress", "in_words", "watched", "watching"]
 
 ShowProgress = bool | Callable[[Progress], object] | None
 """What the argument `progress` may be."""
-_PATIENCE = 1.0
+PATIENCE = 1.0
 """Seconds that a phase lasts before a log gets a line for it."""
 
 
@@ -66,10 +67,20 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check(progress: object) -> None:
-    """Refuse what is neither yes, no nor a function."""
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+    """Refuse what is neither yes, no nor a function of one thing: it would end the work when it is first called."""
+    if progress is None or isinstance(progress, bool):
+        return
+    fits = callable(progress) and not isinstance(progress, type)
+    if fits and callable(progress):
+        try:
+            inspect.signature(progress).bind(None)
+        except TypeError:
+            fits = False
+        except ValueError:  # some that are not written in Python do not say what they take
+            pass
+    if not fits:
         raise OptionError(
-            f"progress {shown(progress)} cannot be called; give True, False or a function of one Progress"
+            f"progress {shown(progress)} cannot be called with one Progress; give True, False or such a function"
         )
 
 
@@ -136,8 +147,8 @@ class _Called:
 class _Lines:
     """One plain line per phase that lasts, for logs: no bars, no times, and the same words only once."""
 
-    def __init__(self, stream: TextIO, patience: float = _PATIENCE) -> None:
-        self._stream, self._patience = stream, patience
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._patience = stream, PATIENCE
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Timer] = {}
         self._said: set[str] = set()

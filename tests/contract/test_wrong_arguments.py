@@ -159,6 +159,7 @@ CALLS: dict[str, Call] = {
     "evaluate_groups": (op.evaluate_groups, judged(keys=["sex"])),
     "evaluate_quality": (op.evaluate_quality, judged()),
     "estimate_error": (op.estimate_error, judged(epsilon=1.0, seed=1)),
+    "compare": (op.compare, lambda: {"releases": {"one": made(), "other": made()}, "private": PRIVATE}),
     "audit": (op.audit, these(mechanism=op.PublicProxy(), runs=1, neighbours=1, relation="add-remove")),
     "all_marginals": (op.all_marginals, these(k=2)),
     "random_marginals": (op.random_marginals, these(k=2, count=2, seed=1)),
@@ -181,6 +182,7 @@ CALLS: dict[str, Call] = {
     "Schema.parents": (schema().parents, these(name="age")),
     "Schema[]": (schema().__getitem__, these(name="age")),
     "Release.answers": (lambda columns: made().answers(columns), these(columns=["age"])),
+    "Release.rows": (lambda n, where=None, seed=1: made().rows(n, where, seed), these(n=3)),
     "Release.save": (save, these(path="saved")),
     "Certificate.from_json": (op.Certificate.from_json, lambda: {"text": made().certificate.to_json()}),
     "Plan.tables": (op.plan(schema(), n=100, workload=1, **BUDGET).tables, these(most=3)),
@@ -205,9 +207,10 @@ CALLS: dict[str, Call] = {
     "Integer": (Integer, these(name="x", low=0, high=3, bins=(0, 2, 3))),
     "Real": (Real, these(name="x", bins=(0.0, 1.0))),
     "Datetime": (Datetime, these(name="x", bins=(datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)))),
+    "Reading": (op.Reading, these()),
     "a level of a hierarchy": (Level, these(name="x", column="y", prefix=1)),
 }
-MADE_INSIDE = {"Release", "Certificate", "OpenPriorError"}
+MADE_INSIDE = {"Release", "Certificate", "Progress", "OpenPriorError"}
 """Classes that only the library makes, or that are raised: not called by users."""
 RIGHT = ("None", "0", "1", "beyond 64 bits", "far more than a double", "a NumPy int")
 SLOW = {

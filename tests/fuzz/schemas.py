@@ -59,8 +59,8 @@ ENTRIES: tuple[Any, ...] = (
     "half",
     "date32[day]", "timestamp[us]", "timestamp[ns, tz=UTC]", "timestamp[s, tz=Nowhere/Land]", "timestamp[ms, tz=]",
     "time64[us]",
-    "list<item: int64>", "null", "binary", "decimal128(3, 1)", "duration[s]", "clip", "other", "error", "missing",
-    "age", "city", [],
+    "list<item: int64>", "null", "binary", "decimal128(3, 1)", "duration[s]", "clip", "open", "other", "error",
+    "missing", "uniform", "day", "age", "city", [],
     [1], [1, 2, 3], [3, 2, 1], [1, 1], [0, 1e400], [float("nan"), 1.0], [0.0, float("inf")], ["a"], ["a", "a"],
     ["a", "A"],
     ["a ", "b"], ["a", 1], [True, False], [False, True], [[1, 2]], ["no", "yes"], [1, 2.5], [1, True],
@@ -70,7 +70,7 @@ ENTRIES: tuple[Any, ...] = (
 )  # fmt: skip
 KEYS = (
     "kind", "dtype", "values", "bins", "low", "high", "missing", "missing_values", "other", "out_of_domain",
-    "column", "prefix",
+    "step", "values_inside", "column", "prefix",
     "map", "name", "", "unknown", "ü", "a.b", "person_id", "max_rows_per_person", "columns", "hierarchies", "notes",
 )  # fmt: skip
 

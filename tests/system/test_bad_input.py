@@ -208,8 +208,8 @@ CASES = {
     "option out of range": Case(("rounds (0)", "at least 1"), args=("-O", "rounds=0")),
     "option of no such word": Case(("selection 'magic'", "exponential"), args=("-O", "selection=magic")),
     "needs public": Case(("'pmw-pub' needs a public table", "give one"), public=None),
-    "unknown workload column": Case(("'zip'", "it has city, age"), args=("--workload", "city,zip")),
-    "unknown target column": Case(("'zip'", "it has city, age"), args=("--workload", "target:zip:2")),
+    "unknown workload column": Case(("'zip'", "there are city, age"), args=("--workload", "city,zip")),
+    "unknown target column": Case(("'zip'", "there are city, age"), args=("--workload", "target:zip:2")),
     "empty workload": Case(("empty workload", "name"), args=("--workload", "")),
     "workload not understood": Case(("'random:2'", "is not understood; write '3'"), args=("--workload", "random:2")),
     "marginal too large": Case(
@@ -453,7 +453,9 @@ def test_evaluate(place: Path) -> None:
         say("evaluate", "out", "--private", "bad.csv"), "private table 'bad'", "'city'", "list them"
     )
     check_refused(say("evaluate", "out", "--private", "private.csv", "--of", "x"), "'x'", "synthetic")
-    check_refused(say("evaluate", "out", "--private", "private.csv", "--workload", "zip"), "'zip'", "it has")
+    check_refused(
+        say("evaluate", "out", "--private", "private.csv", "--workload", "zip"), "'zip'", "there are"
+    )
     check_refused(
         say("evaluate", "out", "--private", "private.csv", "--report", "."), "report", "another place"
     )

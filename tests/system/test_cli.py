@@ -449,6 +449,24 @@ def test_draft_options(place: Path) -> None:
     assert said.code == 1 and "no column 'nothing' to leave out" in said.err and not Path("no.toml").exists()
 
 
+def test_the_notes_of_a_draft_are_all_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 2},{i % 3},0,{i % 30 / 8:.3f},{i % 5:02d}" for i in range(300)]
+    Path("public.csv").write_text("\n".join(["sex,group,const,pay,zip", *rows]) + "\n")
+    said = say("schema", "draft", "public.csv", "-o", "a.toml")
+    assert said.code == 0 and said.err.splitlines() == [
+        "warning: 'const' is 0 in every public row; any other value will be 'other': list in values what else may "
+        "occur, or leave the column out"
+    ]
+    notes = [line for line in said.out.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2 and notes[0].startswith("note: 'sex', 'group': few whole numbers, taken as codes")
+    assert notes[1] == "note: 'zip' has leading zeros (such as 00), so it is kept as text"
+    said = say("schema", "draft", "public.csv", "-o", "b.toml", "--no-other", "--json")
+    told = json.loads(said.out)
+    assert set(told["notes"]) == {"sex", "group", "const", "zip"} and "is refused" in told["notes"]["sex"]
+    assert said.err.count("\n") == 1 and not any(c.other for c in Schema.load("b.toml").columns)
+
+
 def test_an_option_may_be_none(place: Path) -> None:
     done(*release("-O", "rounds=None"))
 

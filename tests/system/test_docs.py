@@ -147,7 +147,7 @@ def test_the_schema_page_has_every_kind_and_every_key() -> None:
     ((_, text),) = blocks(page, "toml")
     schema = op.Schema.from_toml(text)
     assert {c.kind for c in schema.columns} == set(KINDS)
-    assert {c.out_of_domain for c in schema.columns} == {"error", "other", "clip"}
+    assert {c.out_of_domain for c in schema.columns} == {"error", "other", "clip", "open"}
     assert any(c.missing for c in schema.columns)
     assert schema.person_id is not None
     assert schema.max_rows_per_person > 1

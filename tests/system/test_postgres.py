@@ -37,6 +37,8 @@ INSERT INTO people SELECT 'r' || i % 4, 18 + i * 7 % 60, date '1990-01-01' + i F
 CREATE TABLE before AS SELECT 'r' || i % 3 AS region, 20 + i % 50 AS age, date '1990-05-01' + i AS born
   FROM generate_series(1, 200) AS g(i);
 CREATE SEQUENCE numbers;
+CREATE FUNCTION talk(word text) RETURNS text LANGUAGE plpgsql AS
+  $$ BEGIN RAISE WARNING 'somebody of %', word; RETURN word; END $$;
 CREATE ROLE ada LOGIN PASSWORD 'hush-hush';
 """
 
@@ -118,8 +120,12 @@ def test_what_is_no_table_of_the_server(part: str, told: str, database: Server) 
     assert len(_rows(f"{database.address()}#people", ["age"])) == 300
 
 
-def test_a_query_cannot_write_and_a_broken_one_quotes_nothing(database: Server) -> None:
+def test_a_query_cannot_write_and_a_broken_one_quotes_nothing(
+    database: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
     base = database.address()
+    assert len(_rows(f"{base}#SELECT talk(region) AS said FROM people")) == 300
+    assert "somebody" not in "".join(capfd.readouterr())
     source = open_source(f"{base}#SELECT nextval('numbers') AS made")
     with pytest.raises(SourceError, match="must only read"):
         list(source.batches())

@@ -20,6 +20,7 @@ PUBLIC = {
     "PmwPub",
     "Progress",
     "PublicProxy",
+    "Reading",
     "Release",
     "Schema",
     "Tilt",

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import openprior as op
+from openprior import progress_shown
 from openprior.counting.engine import Threads
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.shared.loop import ROUNDS
@@ -393,10 +394,16 @@ def test_the_audit_sees_what_progress_tells() -> None:
 # What people see.
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines for a log come when a phase begins."""
+    monkeypatch.setattr(progress_shown, "PATIENCE", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_log_gets_one_plain_line_per_phase() -> None:
     stream = io.StringIO()
-    lines = _Lines(stream, patience=0.0)
-    with listening(lines, every=0.0):
+    with listening(_Lines(stream), every=0.0):
         for name in ("one", "two", "one"):
             with phase(name, 500) as work:
                 for _ in range(500):
@@ -404,9 +411,10 @@ def test_a_log_gets_one_plain_line_per_phase() -> None:
     assert stream.getvalue() == "one ...\ntwo ...\n"
 
 
-def test_a_log_gets_no_line_for_what_is_quick_and_none_after_the_end() -> None:
+def test_a_log_gets_no_line_for_what_is_quick_and_none_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_shown, "PATIENCE", 0.05)
     stream = io.StringIO()
-    with contextlib.closing(_Lines(stream, patience=0.05)) as lines, listening(lines):
+    with contextlib.closing(_Lines(stream)) as lines, listening(lines):
         with phase("quick"):
             pass
         with phase("slow"):
@@ -423,10 +431,11 @@ def test_a_log_gets_no_line_for_what_is_quick_and_none_after_the_end() -> None:
     assert threading.active_count() <= before
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_closed_log_does_not_matter() -> None:
     stream = io.StringIO()
     stream.close()
-    with listening(_Lines(stream, patience=0.0)), phase("work"):
+    with listening(_Lines(stream)), phase("work"):
         pass
 
 
@@ -436,9 +445,8 @@ def test_nothing_is_shown_in_silence_or_where_nobody_watches(capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
-def test_true_shows_lines_where_nobody_watches(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr("openprior.progress_shown._PATIENCE", 0.0)
-    monkeypatch.setattr(_Lines.__init__, "__defaults__", (0.0,))
+@pytest.mark.usefixtures("at_once")
+def test_true_shows_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     release(progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert f"{READING} ..." in lines and len(lines) == len(set(lines)) < 15
@@ -507,9 +515,9 @@ def test_a_terminal_gets_a_bar_with_the_time_left() -> None:
     assert b"learning" in shown and b"about 1 s left" in shown
 
 
+@pytest.mark.usefixtures("at_once")
 def test_quiet_on_the_command_line(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_Lines.__init__, "__defaults__", (0.0,))
     arguments = ["--runs", "1", "--neighbours", "1", "--relation", "replace-one"]
     loud, silent = say("audit", "public", *arguments), say("audit", "public", "--quiet", *arguments)
     assert loud.err == "auditing public ...\n"

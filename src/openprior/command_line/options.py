@@ -45,7 +45,12 @@ Schema = Annotated[
     Path | None,
     typer.Option(help="Schema file; drafted from the public table if absent.", readable=False),
 ]
-Mechanism = Annotated[str, typer.Option("-m", "--mechanism", help="See 'openprior mechanisms'.")]
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        "-m", "--mechanism", help="See 'openprior mechanisms'; also with options, as tilt:rounds=12."
+    ),
+]
 
 
 def check_new(out: Path) -> None:

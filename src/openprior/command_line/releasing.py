@@ -37,12 +37,16 @@ def release(
     workload: Annotated[
         str,
         typer.Option(
-            help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'."
+            help="'3' all 3-way, 'random:3:512:7' (k, count, seed), 'target:COL:3', or 'age,sex;age,income'; a name "
+            "with such a sign in it in double quotes: '\"age, years\",sex'."
         ),
     ] = "3",
     mechanism: options.Mechanism = "tilt",
     option: Annotated[
-        list[str] | None, typer.Option("-O", "--option", help="Mechanism option name=value; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "-O", "--option", help="Mechanism option name=value; repeatable. Names as in --workload."
+        ),
     ] = None,
     ledger: options.Ledger = None,
     new_ledger: Annotated[

@@ -76,7 +76,6 @@ def schema_draft(
     drafted.save(out)
     for warning in heard:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    _print_notes(drafted.notes, {str(warning.message) for warning in heard})
     sizes = drafted.domain.sizes()
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
@@ -84,6 +83,7 @@ def schema_draft(
     typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
+    _print_notes(drafted.notes, {str(warning.message) for warning in heard})
 
 
 @schema_app.command(
@@ -158,10 +158,10 @@ def schema_check(
 
 
 def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:
-    """Notes that were not warned of, on stderr; those that say the same of several columns in one line."""
+    """Notes that were not warned of; those that say the same of several columns in one line."""
     columns: dict[str, list[str]] = {}
     for name, note in notes.items():
         if note not in warned:
             columns.setdefault(note.removeprefix(f"'{name}'"), []).append(f"'{name}'")
     for note, names in columns.items():
-        typer.echo(f"note: {one_line(', '.join(names) + note)}", err=True)
+        typer.echo(f"note: {one_line(', '.join(names) + note)}")

@@ -65,7 +65,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     for i, heading in enumerate(headings):
         shown = [row[i] for row in rows]
         numbers = all(not text or text[0] in "0123456789-<>~" for text in shown)
-        table.add_column(heading, justify="right" if i and numbers else "left")
+        table.add_column(heading, justify="right" if i and numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(text) for text in row))
     Console().print(table)

@@ -163,7 +163,8 @@ def plan(
 ) -> Plan:
     """What (ε, δ) can buy for a table of n rows; touches no data and costs nothing.
 
-    workload       what should be right; all 3-way marginals if not given
+    schema         what the columns are, or the path of its file
+    workload       what should be right, as for `release`; all 3-way marginals if not given
     relation       "replace-one" (n is public) or "add-remove" (n is your guess)
     public_rows    how many rows the public table has; for the bounds and the time that methods with a prior take
     """

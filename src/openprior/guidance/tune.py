@@ -65,7 +65,9 @@ def tune(
     public     the public table; the newer one if there are two
     past       an older public table, such as 2017's before releasing 2019 with 2018; without it, halves of `public`
     schema     what the columns are; drafted from `public` if not given
-    grid       mechanisms, or choices of options by name (see `grid_of`); a few good settings if not given
+    workload   what should be right, as for `release`; all 3-way marginals if not given
+    grid       mechanisms (instances, or texts such as "tilt:rounds=12|48"), or choices of options by name (see
+               `grid_of`); a few good settings if not given
     seeds      how often each setting is tried
     rows       how many rows the private table will have: the noise is made as large beside the stand-in's rows as it
                will be beside these; not given, the stand-in is released at (ε, δ) as it is. Sampling error is not

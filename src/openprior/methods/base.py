@@ -281,12 +281,14 @@ def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> N
         warnings.warn(f"{said} {remedy}", OpenPriorWarning, 2)
 
 
-def measured_one_by_one(curator: Curator, marginals: Sequence[Marginal], rho: float) -> list[Measurement]:
-    """The counts of each, for so much each; for progress they are one phase."""
+def measured_one_by_one(
+    curator: Curator, marginals: Sequence[Marginal], rho: float, what: str = "measuring each column"
+) -> list[Measurement]:
+    """The counts of each, for so much each, or for what is left where shares do not quite add up; one phase of work."""
     measured = []
-    with phase("measuring each column", len(marginals)) as work:
+    with phase(what, len(marginals)) as work:
         for marginal in marginals:
-            measured.append(curator.measure(Counts(marginal), rho))
+            measured.append(curator.measure(Counts(marginal), min(rho, curator.remaining)))
             work.advance()
     return measured
 

@@ -8,12 +8,21 @@ import itertools
 
 import numpy as np
 
-from openprior.methods.base import Mechanism, Outlay, PublicTable, Sizes, Tell, check, option, register
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    PublicTable,
+    Sizes,
+    Tell,
+    check,
+    measured_one_by_one,
+    option,
+    register,
+)
 from openprior.methods.shared.growing import GrowingModel, within_reach
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.scores import L1Score
-from openprior.privacy.statistics import Counts
 from openprior.progress import phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.table import Table
@@ -52,7 +61,9 @@ class Mst(Mechanism):
         curator.announce([*singles, *pairs])
         edges = _most_edges(domain.attributes, pairs)
         share = curator.remaining / (3 if edges else 1)
-        self._measure(curator, growing, singles, share, "measuring each column")
+        first = measured_one_by_one(curator, singles, share / len(singles))
+        with phase("fitting"):
+            growing.measured(*first)
         if not edges:
             return growing.finish()
         model = growing.answers(pairs)
@@ -63,7 +74,10 @@ class Mst(Mechanism):
             scores = [L1Score(p, ((1.0, model[p]),)) for p in open_pairs]
             tree.append(open_pairs[curator.select(scores, share / edges)])
         progress(edges, edges, "choosing pairs of columns")
-        self._measure(curator, growing, tree, curator.remaining, "measuring pairs of columns")
+        each = curator.remaining / edges
+        second = measured_one_by_one(curator, tree, each, "measuring pairs of columns")
+        with phase("fitting"):
+            growing.measured(*second)
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
@@ -75,18 +89,6 @@ class Mst(Mechanism):
             4e-5 * sizes.columns * cells / max(sizes.pairs, 1),
         )
         return Outlay(0.05 + scoring + fitting + 8e-7 * sizes.rows, 30.0)
-
-    @staticmethod
-    def _measure(
-        curator: Curator, growing: GrowingModel, marginals: list[Marginal], rho: float, what: str
-    ) -> None:
-        each, measured = rho / len(marginals), []
-        with phase(what, len(marginals)) as work:
-            for marginal in marginals:
-                measured.append(curator.measure(Counts(marginal), min(each, curator.remaining)))
-                work.advance()
-        with phase("fitting"):
-            growing.measured(*measured)
 
 
 def _most_edges(attributes: tuple[str, ...], pairs: list[Marginal]) -> int:

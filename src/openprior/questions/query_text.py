@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from openprior.errors import WorkloadError
+from openprior.given import shown
 
 __all__ = ["first_word", "is_quoted", "query_parts", "quoted", "split_words", "unclear", "unquoted"]
 
@@ -74,6 +75,6 @@ def query_parts(text: str) -> tuple[str, list[str]]:
 def unclear(text: str) -> WorkloadError:
     """The error that nobody understands a query."""
     return WorkloadError(
-        f'queries \'{text}\' are not understood; write prefixes(a), ranges(a, 0-4, 5-9), where(a=0-4, b="yes"|"no") '
+        f'queries {shown(text)} are not understood; write prefixes(a), ranges(a, 0-4, 5-9), where(a=0-4, b="yes"|"no") '
         "or marginal(a, b), with codes or quoted labels for values"
     )

@@ -201,11 +201,13 @@ def release(
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
 
-    private, public   anything that streams Arrow, a DuckDB relation, a path (CSV, Parquet, a folder of them, Excel,
-                      SPSS, SAS, Stata), or the address of a table in a database
-    schema            what the columns are; drafted from the public table if not given
-    workload          what should be right; all 3-way marginals if not given
-    mechanism         how; `Tilt()` if not given; see `mechanisms()`
+    private, public   anything that streams Arrow (pandas, Polars, …), a DuckDB relation, a dict of columns, a list of
+                      dicts, a structured array, a path (CSV, Parquet, a folder of them, Excel, SPSS, SAS, Stata), or
+                      the address of a table in a database
+    schema            what the columns are, or the path of its file; drafted from the public table if not given
+    workload          what should be right: `all_marginals(2)` or 2, a list of marginals, or a text as on the command
+                      line ("target:income:3", "age,sex;age,income"); all 3-way marginals if not given
+    mechanism         how: an instance, or a text such as "aim" or "tilt:rounds=12"; `Tilt()` if not given
     ledger            file that keeps the dataset's budget across releases and processes; in memory if not given
     out               folder to write; with a ledger too, a broken run can be resumed without paying twice (`resume`)
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise

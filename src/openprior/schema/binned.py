@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from openprior.given import shown
 from openprior.schema.columns import Column
 
 __all__ = ["Binned", "edge_text"]
@@ -35,6 +36,7 @@ class Binned(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._list("bins")
         bins = tuple(self._edge(e) for e in self.bins)
         if bins:
             bins = tuple(self._alike(e, bins[0]) for e in bins)
@@ -50,8 +52,9 @@ class Binned(Column):
         if low > high:
             raise self.refuse(f"low = {edge_text(low)} above high = {edge_text(high)}", "swap them")
         self._check_bins(low, high)
-        if self.values_inside not in ("public", "uniform"):
-            raise self.refuse(f"values_inside = {self.values_inside!r}", 'use "public" or "uniform"')
+        inside = self.values_inside
+        if not isinstance(inside, str) or inside not in ("public", "uniform"):
+            raise self.refuse(f"values_inside = {shown(inside)}", 'use "public" or "uniform"')
         if self.step is not None:
             object.__setattr__(self, "step", self._step(self.step))
             self._check_step()

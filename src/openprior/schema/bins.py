@@ -7,7 +7,8 @@
 ('below 18', '[18, 65)', '65 or more')
 """
 
-import math
+import numbers
+import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
@@ -16,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from openprior.errors import SchemaError
+from openprior.given import finite_number, shown
 from openprior.schema.binned import Binned, edge_text
 from openprior.schema.columns import INT64, is_string
 from openprior.schema.precision import MOMENTS, Precision
@@ -48,9 +51,9 @@ class Integer(Binned):
             raise self.refuse(f"{high - low + 1} values of their own", "give bins")
 
     def _edge(self, edge: Any) -> int:
-        whole = isinstance(edge, int) or (isinstance(edge, float) and edge.is_integer())
+        whole = isinstance(edge, numbers.Integral) or (isinstance(edge, float) and edge.is_integer())
         if isinstance(edge, bool) or not whole or int(edge) not in INT64:
-            raise self.refuse(f"the edge {edge!r}", "use whole numbers of at most 64 bits")
+            raise self.refuse(f"the edge {shown(edge)}", "use whole numbers of at most 64 bits")
         return int(edge)
 
     @property
@@ -60,7 +63,7 @@ class Integer(Binned):
     def _step(self, step: Any) -> int:
         whole = isinstance(step, int) or (isinstance(step, float) and step.is_integer())
         if isinstance(step, bool) or not whole or not 1 <= step < INT64.stop:
-            raise self.refuse(f"step = {step!r}", "use a whole number of at least 1")
+            raise self.refuse(f"step = {shown(step)}", "use a whole number of at least 1")
         return int(step)
 
     @property
@@ -97,13 +100,15 @@ class Real(Binned):
             raise self.refuse(f"dtype {self.dtype}, which holds no reals", "use double")
 
     def _edge(self, edge: Any) -> float:
-        if isinstance(edge, bool) or not isinstance(edge, int | float) or not math.isfinite(edge):
-            raise self.refuse(f"the edge {edge!r}", "use finite numbers")
-        return float(edge) + 0.0  # -0.0 becomes 0.0, so that equal schemas have equal text
+        try:
+            number = finite_number("an edge", edge, error=SchemaError)
+        except SchemaError:
+            raise self.refuse(f"the edge {shown(edge)}", "use finite numbers") from None
+        return number + 0.0  # -0.0 becomes 0.0, so that equal schemas have equal text
 
     def _step(self, step: Any) -> float:
-        if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < math.inf:
-            raise self.refuse(f"step = {step!r}", "use a number above 0, such as 0.01")
+        if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step <= sys.float_info.max:
+            raise self.refuse(f"step = {shown(step)}", "use a number above 0, such as 0.01")
         if not Precision.of(step).holds(max(abs(self.low), abs(self.high), step)):
             raise self.refuse(f"step = {step!r}, finer than its numbers can be", "use a larger one")
         return float(step)
@@ -150,7 +155,8 @@ class Datetime(Binned):
         elif isinstance(edge, time) and edge.tzinfo is None and (pa.types.is_time(arrow) or is_string(arrow)):
             return edge
         raise self.refuse(
-            f"the edge {edge_text(edge)} with dtype {self.dtype}", "use a matching date, time or timestamp"
+            f"the edge {edge_text(edge) if isinstance(edge, date | time) else shown(edge)} with dtype {self.dtype}",
+            "use a matching date, time or timestamp",
         )
 
     def _alike(self, edge: Any, first: Any) -> Any:
@@ -175,7 +181,7 @@ class Datetime(Binned):
     def _step(self, step: Any) -> str:
         fits = ["day"] if self.grain == DAY else [s for s in MOMENTS if s != "day" or not self.is_time]
         if not isinstance(step, str) or step not in fits:
-            raise self.refuse(f"step = {step!r}", f"use {' or '.join(map(repr, fits))}")
+            raise self.refuse(f"step = {shown(step)}", f"use {' or '.join(map(repr, fits))}")
         return step
 
     @property

@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from openprior.errors import SchemaError
+from openprior.given import several, shown, text_of
 
 __all__ = [
     "BLANKS",
@@ -92,25 +93,31 @@ class Column:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise SchemaError(f"column name {self.name!r} is not text; use a string")
+            raise SchemaError(f"a column's name is {shown(self.name)}, which is not text; use a text")
         for flag in ("missing", "other"):
             if not isinstance(getattr(self, flag), bool):
-                raise self.refuse(f"{flag} = {getattr(self, flag)!r}", "use true or false")
-        if self.out_of_domain not in ("other", "clip", "open", "error"):
-            raise self.refuse(
-                f'out_of_domain = "{self.out_of_domain}"', 'use "other", "clip", "open" or "error"'
-            )
+                raise self.refuse(f"{flag} = {shown(getattr(self, flag))}", "use true or false")
+        fate = self.out_of_domain
+        if not isinstance(fate, str) or fate not in ("other", "clip", "open", "error"):
+            said = f'"{fate}"' if isinstance(fate, str) else shown(fate)
+            raise self.refuse(f"out_of_domain = {said}", 'use "other", "clip", "open" or "error"')
         if self.out_of_domain == "other" and not self.other:
             raise self.refuse('out_of_domain = "other" but other = false', "set other = true")
-        object.__setattr__(self, "missing_values", tuple(self.missing_values))
-        if not all(isinstance(token, str) for token in self.missing_values):
-            raise self.refuse(f"missing_values = {self.missing_values!r}", "list texts only")
+        self._list("missing_values")
+        for token in self.missing_values:
+            if not isinstance(token, str):
+                raise self.refuse(f"{shown(token)} among its missing_values", "list texts only")
         try:
-            arrow_type(self.dtype)
-        except (ValueError, TypeError, AttributeError, pa.ArrowException):
+            arrow_type(text_of("dtype", self.dtype, error=SchemaError))
+        except (ValueError, TypeError, AttributeError, pa.ArrowException, SchemaError):
             raise self.refuse(
-                f"dtype = {self.dtype!r}", "use an Arrow type such as int64, double, string"
+                f"dtype = {shown(self.dtype)}", "use an Arrow type such as int64, double, string"
             ) from None
+
+    def _list(self, name: str) -> None:
+        """Make what a field lists a tuple."""
+        listed = several(f"{name} of column '{self.name}'", getattr(self, name), error=SchemaError)
+        object.__setattr__(self, name, listed)
 
     def refuse(self, what: str, remedy: str) -> SchemaError:
         """The error that this column cannot be."""
@@ -181,7 +188,7 @@ class Labelled(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "values", tuple(self.values))
+        self._list("values")
         if self.out_of_domain == "open":
             raise self.refuse('out_of_domain = "open" without numbers or dates', 'use "other" or "error"')
         if not self.values and not self.size:
@@ -190,8 +197,11 @@ class Labelled(Column):
         if len(types) > 1 or not types <= {str, float, bool}:
             raise self.refuse("values of several types", "use only texts, only numbers or only true/false")
         seen: set[Label] = set()
+        absent = self.missing_numbers
         for value in self.values:
             self._check(value)
+            if value in absent and not isinstance(value, str | bool):
+                raise self._also_missing(value)
             if value in seen:
                 raise self.refuse(f"the value {value!r} twice", "list each value once")
             seen.add(value)
@@ -212,8 +222,6 @@ class Labelled(Column):
                 )
             if value in self.missing_values:
                 raise self._also_missing(value)
-        elif value in self.missing_numbers and not isinstance(value, bool):
-            raise self._also_missing(value)
         elif isinstance(value, int) and value not in INT64:
             raise self.refuse(f"the value {value}, beyond 64 bits", "write it as text")
         elif isinstance(value, float) and not math.isfinite(value):

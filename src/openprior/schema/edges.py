@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["FIRST_MOMENT", "LAST_MOMENT", "few", "heavy", "moment_of", "quantile_edges"]
+__all__ = ["FIRST_MOMENT", "LAST_MOMENT", "few", "heavy", "moment_of", "quantile_edges", "tallied"]
 
 _EPOCH = datetime(1970, 1, 1)
 # What Python's dates can hold, in microseconds: the years 1 to 9999.
@@ -34,6 +34,14 @@ def heavy(counts: npt.NDArray[Any], bins: int) -> npt.NDArray[np.intp]:
     return np.flatnonzero(counts * bins >= counts.sum())[: bins // 2]
 
 
+def tallied(
+    places: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each place once, in order, with all its rows."""
+    own, where = np.unique(places, return_inverse=True)
+    return own, np.bincount(where, counts).astype(np.int64)
+
+
 def quantile_edges(
     values: npt.NDArray[Any],
     counts: npt.NDArray[Any],
@@ -42,20 +50,24 @@ def quantile_edges(
     whole: bool,
     nice: bool = True,
     outward: bool = False,
+    limit: int = 2**62,
 ) -> list[int] | list[float]:
     """At most `bins` bins over distinct values with counts; at least two values are needed.
 
-    `nice` rounds the inner edges, `outward` the outer ones of whole numbers, too; those of reals always are.
+    `nice` rounds the inner edges, `outward` the outer ones of whole numbers, too; those of reals always are. Edges of
+    whole numbers may go to the `limit`: a last number that fills a bin by itself also has the edge after it.
     """
     order = np.argsort(values)
     values, counts = values[order], counts[order]
-    low, high = values[0].item(), values[-1].item()
+    low = values[0].item()
     alone = heavy(counts, bins)
-    after = values[alone] + 1 if whole else values[np.minimum(alone + 1, len(values) - 1)]
-    own = np.concatenate([values[alone], after])
+    own, high = _own_edges(values, alone, limit if whole else None)
+    while len(own) >= bins and len(alone):  # the lightest has to do without
+        alone = np.delete(alone, np.argmin(counts[alone]))
+        own, high = _own_edges(values, alone, limit if whole else None)
     light = np.ones(len(values), np.bool_)
     light[alone] = False
-    light_bins = max(bins - len(np.unique(own[(own > low) & (own < high)])), 1)
+    light_bins = max(bins - len(own), 1)
     share = np.cumsum(counts * light) / max((counts * light).sum(), 1)
     places = np.searchsorted(share, np.arange(1, light_bins) / light_bins, side="right")
     inner = np.unique(np.concatenate([values[np.minimum(places, len(values) - 1)], own]))
@@ -77,6 +89,32 @@ def quantile_edges(
         return [first, *(e for e in inside if low < e < high), last]
     start, end = _outward(low, gaps[0], math.floor), _outward(high, gaps[-1], math.ceil)
     return [start, *(e for e in sorted(set(rounded)) if start < e < end), end]
+
+
+def _own_edges(
+    values: npt.NDArray[Any], alone: npt.NDArray[np.intp], limit: int | None
+) -> tuple[npt.NDArray[Any], Any]:
+    """The inner edges of values that have a bin of their own, and the last edge; without a limit, of reals."""
+    high = values[-1].item()
+    if limit is None:
+        own = np.concatenate([values[alone], values[np.minimum(alone + 1, len(values) - 1)]])
+    else:
+        own = np.concatenate([values[alone], values[alone] + 1, _beside_far_ones(values, alone)])
+        if len(values) - 1 in alone and high < limit:
+            high += 1
+        elif len(values) - 1 in alone:
+            own = np.append(own, high - 1)
+    return np.unique(own[(own > values[0]) & (own < high)]), high
+
+
+def _beside_far_ones(values: npt.NDArray[Any], alone: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Edges that keep the bins beside a value of its own from reaching all the way to it, where it is further from the
+    rest than the rest is wide: the year 9999 for no end."""
+    places = values.astype(np.float64)
+    after, before = alone[alone > 0], alone[alone < len(values) - 1]
+    above = after[places[after] - places[after - 1] > places[after - 1] - places[0]]
+    below = before[places[before + 1] - places[before] > places[-1] - places[before + 1]]
+    return np.concatenate([values[above - 1] + 1, values[below + 1]])
 
 
 def _unit(gap: float) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openprior.errors import SchemaError
+from openprior.given import several, shown
 from openprior.schema.columns import free_label
 
 __all__ = ["Hierarchy", "Level", "Parents"]
@@ -41,12 +42,20 @@ class Hierarchy:
     map: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "map", tuple((str(child), str(parent)) for child, parent in self.map))
+        for what in ("name", "column"):
+            if not isinstance(getattr(self, what), str):
+                raise SchemaError(f"a hierarchy's {what} is {shown(getattr(self, what))}; use a text")
+        pairs = several(f"the map of hierarchy '{self.name}'", self.map, error=SchemaError)
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise SchemaError(
+                f"the map of hierarchy '{self.name}' has something other than pairs; list (child, parent) for each"
+            )
+        object.__setattr__(self, "map", tuple((str(child), str(parent)) for child, parent in pairs))
         if (self.prefix is None) == (not self.map):
             raise SchemaError(f"hierarchy '{self.name}' needs a prefix or a map; give one of them")
         if self.prefix is not None and (type(self.prefix) is not int or self.prefix < 1):
             raise SchemaError(
-                f"hierarchy '{self.name}' has prefix = {self.prefix!r}; use at least 1 character"
+                f"hierarchy '{self.name}' has prefix = {shown(self.prefix)}; use at least 1 character"
             )
         if len(dict(self.map)) != len(self.map):
             raise SchemaError(f"hierarchy '{self.name}' maps a label twice; map each once")

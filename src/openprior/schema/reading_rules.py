@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from openprior.errors import SchemaError
-from openprior.given import shown
+from openprior.given import several, shown, text_of
 from openprior.schema.columns import BLANKS
 
 __all__ = ["PLAIN", "Reading", "date_parts"]
@@ -50,6 +50,8 @@ class Reading:
                 self._take_nulls(value)
             elif not (isinstance(value, str) and value) and value is not field.default:
                 raise _refusal(field.name, value, "give a text that is not empty")
+            elif value is not None:
+                text_of(field.name, value, error=SchemaError)
         if not _is_codec(self.encoding):
             raise _refusal("encoding", self.encoding, "use one that Python knows, such as latin-1 or utf-16")
         for name in ("decimal", "thousands"):
@@ -66,8 +68,8 @@ class Reading:
             _check_format(self.date_format)
 
     def _take_nulls(self, values: Any) -> None:
-        values = (values,) if isinstance(values, str) else values
-        if not isinstance(values, tuple | list) or not all(isinstance(value, str) for value in values):
+        values = several("null_values", values, error=SchemaError)
+        if not all(isinstance(value, str) for value in values):
             raise _refusal("null_values", values, "list texts only")
         object.__setattr__(self, "null_values", tuple(dict.fromkeys(value.strip(BLANKS) for value in values)))
 

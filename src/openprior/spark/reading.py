@@ -134,6 +134,7 @@ class SparkFiles:
         self._local, self._parts = open_split(os.path.abspath(path), reading)  # executors run elsewhere
         self.name, self.is_text = self._local.name, self._local.is_text
         self.paths: tuple[Path, ...] = getattr(self._local, "paths", ())
+        self.part: str | None = getattr(self._local, "part", None)
         self.session = open_session(master)
 
     @property

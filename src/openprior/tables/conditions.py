@@ -116,7 +116,10 @@ def _code_of_value(column: Column, value: Any) -> int | None:
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    strict = replace(column, missing=False, other=False, out_of_domain="error")
+    beyond = (
+        column.out_of_domain if column.out_of_domain == "open" else "error"
+    )  # an open end has such values
+    strict = replace(column, missing=False, other=False, out_of_domain=beyond)
     try:
         code = int(Coder(strict)(pa.array([value]))[0])
     except (pa.ArrowException, OverflowError, TypeError, ValueError):

@@ -30,6 +30,8 @@ def open_office_file(path: Path) -> Source | None:
 
     A sheet may stand behind the name of a workbook: book.xlsx#Sheet 2.
     """
+    if path.suffix.lower() in _DATABASES and path.is_file():
+        _refuse_database(path)
     book, sheet = _sheet(path)
     opener = _OPENERS.get(book.suffix.lower())
     return None if opener is None else opener(book, sheet)
@@ -48,6 +50,15 @@ def _sheet(path: Path) -> tuple[Path, str | None]:
     return path, None
 
 
+def _refuse_database(path: Path) -> None:
+    """A database is a file of many tables: one of them must be named, and of which kind it is."""
+    with path.open("rb") as file:
+        start = file.read(16)
+    kind = "sqlite" if start.startswith(b"SQLite") else "duckdb" if start[8:12] == b"DUCK" else None
+    if kind is not None:
+        raise SourceError(f"{path} is a database; name a table in it: {kind}:{path}#TABLE")
+
+
 def _workbook(path: Path, sheet: str | None) -> Source:
     from openprior.tables.workbook import Workbook
 
@@ -61,6 +72,7 @@ def _statistics(path: Path, sheet: str | None) -> Source:
 
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_DATABASES = (".db", ".duckdb", ".ddb", ".sqlite", ".sqlite3")
 _STATISTICS = (".sav", ".zsav", ".por", ".sas7bdat", ".xpt", ".dta")
 _OPENERS: dict[str, Callable[[Path, str | None], Source]] = {
     **dict.fromkeys(_WORKBOOKS, _workbook),

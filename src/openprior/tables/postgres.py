@@ -23,7 +23,12 @@ _TABLES = (
     "SELECT table_schema::text AS s, table_name::text AS n FROM information_schema.tables "
     "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
 )
-_READ_ONLY = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"
+# Nothing is written, and rows come in the table's order each time: a run that is resumed wants the same public rows.
+_SETTINGS = (
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "SET synchronize_seqscans = off",
+    "SET max_parallel_workers_per_gather = 0",
+)
 _EXACT = 2**53
 _STATES = {
     "42P01": "there is no such table in it; check the spelling",
@@ -54,7 +59,8 @@ class Postgres:
         driver = library("adbc_driver_postgresql.dbapi", "adbc-driver-postgresql", purpose)
         connection = driver.connect(self._address)
         with connection.cursor() as cursor:
-            cursor.execute(_READ_ONLY)
+            for setting in _SETTINGS:
+                cursor.execute(setting)
         connection.commit()
         return connection
 

@@ -1,7 +1,8 @@
 """Queries: how tables and columns are named in SQL, and what in a query breaks the tie of its rows to single persons.
 
-The promise is about the rows that a query gives. It protects a person only if no other person's row is made from
-theirs, which nobody can see from outside; words that often break it are named, so that somebody looks.
+The promise is about the rows that a query gives. It protects people only if each row, and whether it is there, depends
+on one person's data alone, which nobody can see from outside; words that often break it are named, so that somebody
+looks.
 """
 
 import re
@@ -49,5 +50,5 @@ def caution_about(query: str) -> str | None:
         return None
     return (
         f"the query on the private table has {', '.join(sorted(found))}: what is promised is about the rows that it "
-        "gives, and protects a person only if no row of it is made from the data of several"
+        "gives, and protects people only if each row, and whether it is there, depends on one person's data alone"
     )

@@ -56,6 +56,12 @@ def test_a_constant_column(tmp_path: Path) -> None:
     assert note.startswith("'x' is 'north' in every public row that has a value")
     column, note = drafted(tmp_path, ["2021-05-01"] * N, warns=True)
     assert isinstance(column, Datetime) and column.labels == ("any date", "missing") and "one bin" in note
+    days = [f"2021-0{i % 9 + 1}-01" for i in range(N)]
+    column, note = drafted(tmp_path, days, warns=False)
+    assert isinstance(column, Datetime) and column.labels[-2] == "2021-09-01 or later"
+    assert note.startswith(
+        "'x' has public dates up to 2021-09-01; later ones get the last bin, from 2021-09-01 on"
+    )
     column, note = drafted(tmp_path, [""] * N, warns=True)
     assert (
         column is not None and column.labels == ("other", "missing") and "no value in any public row" in note
@@ -233,6 +239,21 @@ def decoded(column: Binned, public: list[Any]) -> np.ndarray:
     return out
 
 
+def test_a_last_value_that_many_rows_have_is_not_spread() -> None:
+    """Incomes that were cut at 100,000, and dates that stand for no end."""
+    incomes = np.minimum(RNG.integers(0, 150_000, 2000), 100_000)
+    column = Schema.draft(pa.table({"x": incomes}))["x"]
+    assert isinstance(column, Integer) and column.bins[-2:] == (100_000, 100_001) and column.high == 100_000
+    assert (decoded(column, incomes.tolist()) == 100_000).sum() == (incomes == 100_000).sum()
+    days = [dt.date(9999, 12, 31) if v > 500 else dt.date(2020, 1, 1) + dt.timedelta(v) for v in spread(900)]
+    for end in (dt.date(9999, 12, 31), dt.date(2099, 12, 31)):
+        column = Schema.draft(pa.table({"x": [end if day.year == 9999 else day for day in days]}))["x"]
+        assert isinstance(column, Datetime) and column.high == end
+        out = decoded(column, [end if day.year == 9999 else day for day in days])
+        assert (out > np.datetime64("2022-01-01")).sum() == sum(day.year == 9999 for day in days)
+        assert end.year == 9999 or set(out[out > np.datetime64("2022-01-01")]) == {np.datetime64(end)}
+
+
 @pytest.mark.parametrize("kind", ["whole", "cents", "continuous"])
 def test_zeros_stay_zeros(kind: str) -> None:
     rng = np.random.default_rng(4)
@@ -306,7 +327,7 @@ def test_ordered_categories_keep_their_order() -> None:
 
 
 def test_types_that_arrow_does_not_count() -> None:
-    cents = [None if i % 9 == 0 else Decimal(i) for i in range(300)]
+    cents = [None if i % 9 == 0 else Decimal(i * 37 % 911) for i in range(300)]
     for kind in (pa.decimal32(7, 2), pa.decimal64(12, 2)):
         column = Schema.draft(pa.table({"x": pa.array(cents, kind)}))["x"]
         assert isinstance(column, Integer) and column.dtype == "double" and column.missing

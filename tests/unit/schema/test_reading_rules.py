@@ -100,7 +100,7 @@ def test_it_is_part_of_the_hash_where_it_is_not_as_usual() -> None:
         ({"date_format": "%I:%M"}, "hours and minutes"),
         ({"date_format": "%H:%M.%f"}, "hours and minutes"),
         ({"null_values": [9]}, "list texts only"),
-        ({"null_values": 9}, "list texts only"),
+        ({"null_values": 9}, "give a list"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:

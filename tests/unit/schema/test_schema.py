@@ -213,7 +213,7 @@ def test_draft_from_text(tmp_path: Path) -> None:
     }
     assert schema["msp"].missing_values == (*MISSING_TOKENS, "N")
     assert "# 'id' looks like an identifier" in schema.to_toml()
-    assert list(schema.notes) == ["id", "zip", "sex", "msp", "const", "void", "word"]
+    assert list(schema.notes) == ["id", "zip", "sex", "msp", "day", "at", "const", "void", "word", "ts"]
     income = schema["income"]
     assert isinstance(income, Real) and income.count == 32 and income.low <= 0 and income.high >= 1999 * 1.37
     assert all(str(edge).count("0") for edge in income.bins)  # round numbers

@@ -96,6 +96,15 @@ def test_files_that_are_no_database(kind: str, tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_database_without_a_table(kind: str, survey: Path) -> None:
+    path = survey / f"survey.{kind}"
+    with pytest.raises(SourceError, match=f"is a database; name a table in it: {kind}:.*survey.{kind}#TABLE"):
+        open_source(path)
+    (survey / "text.db").write_text("a,b\n1,2\n")
+    assert open_source(survey / "text.db").columns == ("a", "b")
+
+
 def test_values_that_break_a_query_are_not_told(survey: Path) -> None:
     query = f"SELECT (word || '{SECRET}')::INTEGER AS n FROM people"
     source = open_source(f"duckdb:{survey / 'survey.duckdb'}#{query}")

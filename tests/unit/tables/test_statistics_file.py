@@ -12,8 +12,10 @@ import pytest
 
 from openprior.errors import OpenPriorWarning, SourceError
 from openprior.tables import statistics_file
+from openprior.tables.lookup import Coder
 from openprior.tables.source import open_source
 from openprior.tables.stored_dates import clock_of
+from tests.raw_columns import SCHEMA
 
 
 def _column(source: Any, name: str) -> list[Any]:
@@ -191,3 +193,14 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"AAAB", b"AAAA").replace(b"aaab", b"aaaa"))
     with pytest.raises(SourceError, match="two columns of the same name"):
         open_source(path)
+
+
+def test_a_whole_number_has_one_code_as_integer_and_as_double() -> None:
+    """So a batch of whole numbers may be integers, and the next one doubles, without moving a row."""
+    whole = [*range(-12, 130), 2000, -(2**53) + 1, 2**53 - 1]
+    for column in SCHEMA.columns:
+        coder = Coder(column)
+        as_integers, as_doubles = (
+            coder(pa.array([*whole, None], kind)) for kind in (pa.int64(), pa.float64())
+        )
+        assert as_integers.tolist() == as_doubles.tolist(), column.name

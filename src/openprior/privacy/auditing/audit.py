@@ -67,7 +67,7 @@ def audit(
 ) -> Audit:
     """Check that a mechanism keeps its promise, on made-up tables and their neighbours.
 
-    mechanism    an instance, such as `Aim(rounds=5)`, or one of your own
+    mechanism    an instance, such as `Aim(rounds=5)`, a text such as "aim:rounds=5", or one of your own
     table        rows to audit on instead of made-up ones; the figures are NOT PRIVATE, so take no secret table
     public       a public table beside it
     schema       of that table; drafted from the public table if not given

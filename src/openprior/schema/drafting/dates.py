@@ -3,12 +3,14 @@
 import numpy as np
 import pyarrow as pa
 
+from openprior.schema.binned import edge_text
 from openprior.schema.bins import DAY, Datetime
 from openprior.schema.columns import arrow_type
 from openprior.schema.drafting.categories import Drafted, prevalence
 from openprior.schema.drafting.distinct import Counts, Options
+from openprior.schema.drafting.remarks import Notes
 from openprior.schema.drafting.resolution import moment_step
-from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, moment_of, quantile_edges
+from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT, moment_of, quantile_edges, tallied
 from openprior.schema.precision import MOMENTS
 from openprior.tables.convert import moments
 
@@ -25,19 +27,22 @@ def date_or_time(found: Counts, meant: str, options: Options, dtype: str | None 
     days = is_date or precision == "day" or int(values.max()) - int(values.min()) >= options.bins * DAY
     grid = DAY if days else MOMENTS["minute"]
     # All edges on the grid of days or minutes, the outer ones outside the values.
-    ticks = np.append(np.floor_divide(values, grid), [values.min() // grid, -(-values.max() // grid)])
-    counts = np.append(found.counts, [0, 0])
-    if ticks.min() == ticks.max():
-        room = (ticks.max() + 1) * grid <= LAST_MOMENT
-        ticks, counts = np.append(ticks, ticks.max() + (1 if room else -1)), np.append(counts, 0)
-    edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False)
+    limit, last = LAST_MOMENT // grid, -(-values.max() // grid)
+    ticks, counts = tallied(np.append(values // grid, last), np.append(found.counts, 0))
+    if len(ticks) == 1:
+        ticks, counts = np.append(ticks, last + (1 if last < limit else -1)), np.append(counts, 0)
+    edges = quantile_edges(ticks, counts, options.bins, whole=True, nice=False, limit=limit)
     column = Datetime(
         name=found.name,
         missing=True,
         out_of_domain="open",
+        high=moment_of(int(ticks.max()) * grid, arrow),
         bins=tuple(moment_of(int(edge) * grid, arrow) for edge in edges),
         step=None if is_date else precision,
         dtype=dtype or str(arrow),
     )
     lost = "it has one bin, so all others are the same to it: give bins, or leave the column out"
-    return Drafted(column, prevalence(found, options, lost=lost, is_word=False))
+    remarks = prevalence(found, options, lost=lost, is_word=False)
+    if not is_time and len(found.values) > 1:
+        remarks = (Notes(found.name).last_date(edge_text(column.bins[-2]), edge_text(column.high)), *remarks)
+    return Drafted(column, remarks)

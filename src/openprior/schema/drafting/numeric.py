@@ -17,7 +17,7 @@ from openprior.schema.drafting.distinct import Counts, Options
 from openprior.schema.drafting.remarks import Notes
 from openprior.schema.drafting.resolution import common_step, fine_step
 from openprior.schema.drafting.sentinels import sentinels
-from openprior.schema.edges import few, heavy, quantile_edges
+from openprior.schema.edges import few, heavy, quantile_edges, tallied
 from openprior.schema.identifiers import Remark
 from openprior.schema.precision import Precision
 
@@ -102,7 +102,12 @@ def _in_bins(
     if whole:
         step = int(common_step(values) or 1)
         edges = _on_grid(values[body] // step, counts[body], apart // step, most)
-        return Integer(bins=tuple(edge * step for edge in edges), step=step if step > 1 else None, **common)
+        return Integer(
+            high=int(values.max()),
+            bins=tuple(edge * step for edge in edges),
+            step=step if step > 1 else None,
+            **common,
+        )
     # Single precision has fewer digits to be multiples in.
     relative = 1e-15 if common["dtype"] in ("double", "string", "large_string") else 1e-6
     exact = common_step(values, relative=relative)
@@ -128,8 +133,7 @@ def _on_grid(
     outward: bool = False,
 ) -> list[int]:
     """Edges on a grid of whole numbers, and beyond them a bin of one for each place that stands apart."""
-    own, where = np.unique(places, return_inverse=True)
-    tallies = np.bincount(where, counts).astype(np.int64)
+    own, tallies = tallied(places, counts)
     if len(own) == 1:
         own, tallies = np.append(own, own[0] + 1), np.append(tallies, 0)
     edges = [int(edge) for edge in quantile_edges(own, tallies, bins, whole=True, outward=outward)]

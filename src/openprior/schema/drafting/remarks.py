@@ -110,6 +110,13 @@ class Notes:
             "2021-12-31 before"
         )
 
+    def last_date(self, first: object, last: object) -> Remark:
+        """Dates go on after the public table was made."""
+        return self._note(
+            f"has public dates up to {last}; later ones get the last bin, from {first} on, and are drawn from there; "
+            "if the private table goes on longer, add edges to bins"
+        )
+
     def dates_as_numbers(self, example: object) -> Remark:
         """20211231."""
         return self._loss(
