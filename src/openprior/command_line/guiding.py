@@ -10,6 +10,7 @@ from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Wait
 from openprior.command_line.terminal import print_json, print_table
 from openprior.command_line.terminal import progress as progress_bar
+from openprior.errors import without_passwords
 
 __all__ = ["add_to"]
 
@@ -182,4 +183,5 @@ def tune(
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
     ) + f" --workload {shlex.quote(workload)}"
-    typer.echo(f"then: {tuning.command(public=shlex.quote(public), more=more)}")
+    told = shlex.quote(public) if without_passwords(public) == public else "PUBLIC"
+    typer.echo(f"then: {tuning.command(public=told, more=more)}")
