@@ -189,9 +189,7 @@ def in_labels(queries: Queries, labels: Mapping[str, Sequence[str]], fixed: Mapp
     Each of them is a set of codes per column, whatever it was written as.
     """
     sizes = [len(labels[a]) for a in queries.marginal]
-    part = [
-        f"{quoted(name)}={in_quotes(labels[name][code])}" for name, code in fixed.items()
-    ]
+    part = [f"{quoted(name)}={in_quotes(labels[name][code])}" for name, code in fixed.items()]
     texts = []
     for members in queries.members.reshape(-1, *sizes):
         words = list(part)
