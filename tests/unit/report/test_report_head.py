@@ -140,7 +140,7 @@ def test_where_values_inside_bins_came_from() -> None:
     assert scope.uniform == ("income",) and scope.knows_inside
     poor = rows(2).filter(pc.less(rows(2)["income"], 12_000))
     page = render(release(poor))
-    assert "In some bins of <b>income, age</b> the synthetic values are spread evenly" in page
+    assert "In some bins of <b>income</b> the synthetic values are spread evenly" in page
     assert "1 bin from public rows, 2 bins spread evenly" in page
 
 
