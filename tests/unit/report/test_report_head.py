@@ -15,7 +15,7 @@ from openprior.errors import OpenPriorError, OpenPriorWarning
 from openprior.releases import release as resumed
 from openprior.releases.certificate import Certificate
 from openprior.releases.description import described_as
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.report import render
 from openprior.report.heat import heat_picture, text_width
 from openprior.report.scope import scope_of
