@@ -156,7 +156,7 @@ def code_of(column: Column, value: Read, reading: Reading = PLAIN) -> int | str:
         value = whole(value[1])
     if value[0] != "number":
         return _unparsed(column)
-    if _means_missing(column, *value[1:]):
+    if _means_missing(column, *value[1:], reading):
         return _null(column)
     return _binned(column, *value[1:]) if isinstance(column, Binned) else _key(column, *value[1:])
 
@@ -167,10 +167,10 @@ def _null(column: Column) -> int | str:
     return REFUSED_NULL if column.other_code is None else column.other_code
 
 
-def _means_missing(column: Column, number: int | float, precision: Any) -> bool:
-    """Whether missing_values has the number: 999 by "999" or "999.0", but not by "0999"."""
+def _means_missing(column: Column, number: int | float, precision: Any, reading: Reading) -> bool:
+    """Whether missing_values or null_values have the number: 999 by "999" or "999.0", but not by "0999"."""
     listed = []
-    for token in column.missing_values:
+    for token in (*column.missing_values, *reading.null_values):
         try:
             listed.append(int(token) if token == str(int(float(token))) else float(token))
         except (ValueError, OverflowError):
@@ -275,7 +275,7 @@ def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
         listed = [s for s in (truth, truth.capitalize(), truth.upper()) if s in labels]
         return labels.index(listed[0]) if listed else _key(column, int(value[1]), np.float64)
     if value[0] == "number":
-        return _null(column) if _means_missing(column, *value[1:]) else _key(column, *value[1:])
+        return _null(column) if _means_missing(column, *value[1:], reading) else _key(column, *value[1:])
     if value[0] == "none":
         return _outside(column)
     word = value[1] if value[0] == "text" else value[2]
@@ -287,6 +287,8 @@ def _label(column: Labelled, value: Read, reading: Reading) -> int | str:
         if number is None:
             return _outside(column)
         return (
-            _null(column) if _means_missing(column, number, np.float64) else _key(column, number, np.float64)
+            _null(column)
+            if _means_missing(column, number, np.float64, reading)
+            else _key(column, number, np.float64)
         )
     return labels.index(word) if word in labels else _outside(column)

@@ -86,7 +86,9 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "meant"), SAME, ids=[str(typed) for typed, _ in SAME])
+@pytest.mark.parametrize(
+    ("typed", "meant"), SAME, ids=[f"{i} {min(typed)}" for i, (typed, _) in enumerate(SAME)]
+)
 def test_what_is_typed_is_what_is_meant(typed: dict[str, Any], meant: dict[str, Any]) -> None:
     one, other = release(**typed), release(**meant)
     assert one.workload == other.workload and one.schema == other.schema

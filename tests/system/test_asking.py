@@ -155,7 +155,7 @@ def test_rows_are_written_with_what_was_asked(place: Path) -> None:
         (["rows", "release", "--where", "sex", "-o", "x.csv"], "write COLUMN=LABEL"),
         (["rows", "release", "--where", "=F", "-o", "x.csv"], "write COLUMN=LABEL"),
         (["rows", "release", "--where", "sex=F", "--where", "sex=M", "-o", "x.csv"], "'sex' twice"),
-        (["rows", "release", "--where", 'sex="F', "-o", "x.csv"], "has no value"),
+        (["rows", "release", "--where", 'sex="F', "-o", "x.csv"], "does not close it"),
         (["rows", "release", "-o", "x.xlsx"], "end it in .csv or .parquet"),
         (["rows", "release", "-o", "release"], "end it in .csv or .parquet"),
         (["rows", "release", "-o", "no/x.csv"], "does not exist; create it first"),

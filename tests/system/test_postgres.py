@@ -173,8 +173,12 @@ def test_a_release_by_command_leaves_no_password(
             say("check", out),
             say("ledger", "show", ledger),
             say("evaluate", out, "--private", f"{base}#people", "--quick"),
+            say("tune", f"{base}#before", "--epsilon", "1", "--delta", "1e-9", "--try", "public", "--workload", "1",
+                "--workers", "1"),
+            say("screen", f"{base}#people", "--public", f"{base}#before", "--schema", toml, "--epsilon", "0.5"),
+            say("estimate", out, "--private", f"{base}#people", "--epsilon", "0.5"),
         ]  # fmt: skip
-    assert [one.code for one in said] == [0] * 5, said
+    assert [one.code for one in said] == [0] * 8, said
     for one in said:
         watch.tell("command", one.out + one.err)
     assert watch.leaks(["people"]) and watch.leaks(["127.0.0.1", PASSWORD]) == set()

@@ -115,7 +115,7 @@ def _from_file(path: Path, name: str) -> list[Any]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise OptionError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+        raise OptionError(f"{path} cannot be run: {type(error).__name__}: {error}; correct it") from error
     defined = {
         key: value
         for key, value in vars(module).items()

@@ -9,6 +9,7 @@ import typer
 from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Quiet, Wait
 from openprior.command_line.terminal import print_json, print_table
+from openprior.errors import without_passwords
 from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
@@ -203,4 +204,5 @@ def tune(
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
     ) + f"{reading_options.as_words(reading)} --workload {shlex.quote(workload)}"
-    typer.echo(f"then: {tuning.command(public=shlex.quote(public), more=more)}")
+    told = shlex.quote(public) if without_passwords(public) == public else "PUBLIC"
+    typer.echo(f"then: {tuning.command(public=told, more=more)}")

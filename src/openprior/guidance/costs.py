@@ -12,7 +12,7 @@ from openprior.methods.base import Mechanism, PublicTable, Sizes, mechanisms
 
 __all__ = ["COMPILING", "Cost", "cost_of", "costs_of"]
 
-COMPILING = 25.0
+COMPILING = 20.0
 """Seconds, on the reference machine, that the first run after installing takes longer: its loops are compiled then."""
 
 
@@ -46,7 +46,7 @@ def cost_of(mechanism: Mechanism, sizes: Sizes) -> Cost | None:
     if outlay is None:
         return None
     reading = 3e-8 * sizes.rows * sizes.columns + 1e-9 * sizes.rows * sizes.marginals + 5e-9 * sizes.cells
-    writing = 0.17 + 2.7e-7 * sizes.cells
+    writing = 0.13 + 2.7e-7 * sizes.cells
     memory = 260 + 20e-6 * sizes.cells + 28e-6 * sizes.columns * (sizes.rows + sizes.public_rows)
     speed, other = machine_speed(), reading + writing
     return Cost(

@@ -23,7 +23,13 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.growing import GrowingModel, expected_noise, noise_of, within_reach
+from openprior.methods.shared.growing import (
+    GrowingModel,
+    clique_seconds,
+    expected_noise,
+    noise_of,
+    within_reach,
+)
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
@@ -105,9 +111,7 @@ class Aim(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """The more rows and budget there are for a cell, the more rounds find something, and the larger the cliques."""
-        typical = sizes.cells / sizes.marginals
-        signal = sizes.rows * sizes.epsilon / typical
+        signal = sizes.rows * sizes.epsilon * sizes.marginals / sizes.cells
         rounds = min(max(16 + 20 * math.log10(signal), 6.0), 40.0)
         each = 2e-4 * sizes.closure + 1e-8 * sizes.cells
-        cliques = 1.5e-4 * sizes.rows * sizes.epsilon * min(signal / 50, 1.0) * min(typical / 1000, 1.0)
-        return Outlay(0.1 + rounds * each + cliques, 30.0)
+        return Outlay(0.1 + rounds * each + clique_seconds(sizes), 30.0)

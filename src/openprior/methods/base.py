@@ -100,11 +100,6 @@ class Sizes:
         """How many marginals the workload implies."""
         return len(self.workload.closure())
 
-    @property
-    def more_to_find(self) -> float:
-        """Above ε = 1 there is more to find, so methods that go on while they find something take longer."""
-        return max(1.0, self.epsilon)
-
 
 @dataclass(frozen=True)
 class Outlay:

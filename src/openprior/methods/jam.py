@@ -20,7 +20,14 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.growing import GrowingModel, check_size, expected_noise, noise_of, within_reach
+from openprior.methods.shared.growing import (
+    GrowingModel,
+    check_size,
+    clique_seconds,
+    expected_noise,
+    noise_of,
+    within_reach,
+)
 from openprior.methods.shared.loop import Candidate, select_measure_fit
 from openprior.methods.shared.schedule import EvenRest, Share
 from openprior.models.base import Model
@@ -107,6 +114,9 @@ class JamPgm(Mechanism):
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Cliques grow up to the size limit."""
-        seconds = 4 + 4e-5 * min(sizes.rows, 100_000) + 2e-5 * sizes.cells * sizes.more_to_find**0.5
-        return Outlay(seconds, min(100 + 2e-4 * sizes.cells, 800))
+        """Scores of all marginals in every round; and cliques, which grow up to the size limit whatever the budget."""
+        scoring = self.rounds * (3e-4 * sizes.closure + 1.5e-8 * sizes.cells)
+        cliques = (
+            min(1.6e-3 * sizes.cells / sizes.marginals, 30.0) * (self.rounds / 30) * (self.size_limit / 80)
+        )
+        return Outlay(scoring + cliques + clique_seconds(sizes), min(100 + 2e-4 * sizes.cells, 800))

@@ -24,7 +24,15 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.multiplicative import NOISES, OUTPUTS, SELECTIONS, Rounds, run_rounds, spread
+from openprior.methods.shared.multiplicative import (
+    NOISES,
+    OUTPUTS,
+    SELECTIONS,
+    Rounds,
+    rounds_if,
+    run_rounds,
+    spread,
+)
 from openprior.models.base import Model
 from openprior.models.product import ProductModel
 from openprior.models.support import MultiplicativeWeights, SupportModel
@@ -34,6 +42,9 @@ from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
 
 __all__ = ["Mwem"]
+
+_FROM_UNIFORM = 0.1
+"""The error of some query that stays for most of the rounds, as a share of the table."""
 
 
 @register("mwem")
@@ -93,14 +104,15 @@ class Mwem(Mechanism):
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
-        """Every round looks at all enumerated cells; more rounds find something where ε is large."""
+        """Every round looks at all enumerated cells; a table is usually far from uniform, where the rounds begin."""
         sizes_of_groups = [
             sizes.layout.domain.size(g) for g in self._groups(sizes.layout.domain, sizes.workload)
         ]
         if max(sizes_of_groups) > self.max_cells:
             return None
         cells = sum(sizes_of_groups)
-        return Outlay(1 + 4e-6 * cells * sizes.more_to_find, 1e-4 * cells)
+        rounds = self.rounds or rounds_if(_FROM_UNIFORM, sizes, sizes.rho)
+        return Outlay(0.02 + rounds * (0.001 + 2e-8 * cells), 1e-4 * cells)
 
     def _groups(self, domain: Domain, workload: Workload) -> list[Marginal]:
         if self.groups:

@@ -4,8 +4,6 @@ A distribution A on the unique public rows starts at the public frequencies. Wit
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
 """
 
-import math
-
 import numpy as np
 
 from openprior.methods.base import (
@@ -27,13 +25,12 @@ from openprior.methods.shared.multiplicative import (
     OUTPUTS,
     SELECTIONS,
     Rounds,
+    rounds_if,
     run_rounds,
     spread,
 )
-from openprior.methods.shared.schedule import FIRST
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
-from openprior.privacy.calibrate import exponential_rho
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
@@ -114,18 +111,6 @@ class PmwPub(Mechanism):
     def outlay(self, sizes: Sizes) -> Outlay:
         """A pass over all cells per round; how many rounds there are depends on how much there is to correct."""
         each = 0.003 + 1e-5 * sizes.marginals + 2.5e-9 * sizes.cells
-        few, many = (self._rounds_if(error, sizes) for error in (_CLOSE, _FAR))
+        rho = (1 - self.guard) * sizes.rho
+        few, many = (self.rounds or rounds_if(error, sizes, rho) for error in (_CLOSE, _FAR))
         return Outlay(0.05 + each * few, 50e-6 * sizes.cells, at_most=0.05 + each * many)
-
-    def _rounds_if(self, error: float, sizes: Sizes) -> float:
-        """The number of rounds if some query is off by so much of the table.
-
-        Shares double until a selection among all cells can tell such a query from the others, and stay so.
-        """
-        if self.rounds is not None:
-            return float(self.rounds)
-        enough = exponential_rho(2 * math.log(sizes.cells + 1) / (error * sizes.rows)) / 0.5
-        left, share, rounds = (1 - self.guard) * sizes.rho, FIRST * (1 - self.guard) * sizes.rho, 0
-        while left >= 2 * share and share < enough:
-            left, share, rounds = left - share, 2 * share, rounds + 1
-        return rounds + max(left / share, 1)

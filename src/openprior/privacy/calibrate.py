@@ -127,7 +127,7 @@ def epsilon_from_rho(rho: float, delta: float) -> float:
     if not 0 < delta < 1:
         raise OptionError(f"delta ({delta}) must lie strictly between 0 and 1")
     if math.isnan(rho):
-        raise OptionError("rho is not a number")
+        raise OptionError("rho is not a number; give one of at least 0")
     return 0.0 if rho <= 0 else _epsilon(float(rho), float(delta))
 
 

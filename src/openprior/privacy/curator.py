@@ -18,6 +18,7 @@ import numpy as np
 
 from openprior.counting.engine import Executor
 from openprior.errors import JournalError, PrivacyError
+from openprior.given import shown
 from openprior.privacy.account import Account, PartPurse, Purse
 from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
 from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, Laplace, Part, PermuteAndFlip
@@ -136,7 +137,7 @@ class Curator:
         calibrated to that (events.py), and discrete noise costs what its continuous namesake does (noise.py). ∎
         """
         if not isinstance(statistic, Statistic):
-            raise PrivacyError(f"{statistic!r} is no statistic; give one such as Counts(('age', 'sex'))")
+            raise PrivacyError(f"{shown(statistic)} is no statistic; give one such as Counts(('age', 'sex'))")
         if noise not in (Gaussian.kind, Laplace.kind):
             raise PrivacyError(f"noise '{noise}' is unknown; use 'gaussian' or 'laplace'")
         if noise == Gaussian.kind and self.is_pure:

@@ -9,7 +9,6 @@ codes before a run begins, by the schema alone, and codes become labels where an
 """
 
 import datetime
-import json
 import numbers
 import re
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from openprior.errors import WorkloadError
 from openprior.given import several, shown
 from openprior.questions.queries import Queries
 from openprior.questions.query_text import is_quoted, query_parts, quoted, split_words, unclear, unquoted
+from openprior.questions.quotes import in_quotes
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Labelled
@@ -69,7 +69,7 @@ def _label_text(name: str, value: Any) -> str:
         raise WorkloadError(
             f"a query's condition on '{name}' has {shown(value)}; give a label, such as 'missing', or a number"
         )
-    return json.dumps(str(value), ensure_ascii=False)
+    return in_quotes(str(value))
 
 
 def in_codes(text: str, schema: Schema) -> str:
@@ -189,9 +189,7 @@ def in_labels(queries: Queries, labels: Mapping[str, Sequence[str]], fixed: Mapp
     Each of them is a set of codes per column, whatever it was written as.
     """
     sizes = [len(labels[a]) for a in queries.marginal]
-    part = [
-        f"{quoted(name)}={json.dumps(labels[name][code], ensure_ascii=False)}" for name, code in fixed.items()
-    ]
+    part = [f"{quoted(name)}={in_quotes(labels[name][code])}" for name, code in fixed.items()]
     texts = []
     for members in queries.members.reshape(-1, *sizes):
         words = list(part)
@@ -206,6 +204,6 @@ def _label_runs(inside: Flags, labels: Sequence[str]) -> str:
     """Marked codes in labels; three neighbours or more by the first and the last."""
     words = []
     for first, last in _spans(np.flatnonzero(inside)):
-        ends = [json.dumps(labels[code], ensure_ascii=False) for code in (first, last)]
+        ends = [in_quotes(labels[code]) for code in (first, last)]
         words += ends[: last - first + 1] if last - first < 2 else ["-".join(ends)]
     return "|".join(words)

@@ -1,4 +1,4 @@
-"""How queries are written: words between signs, and what stands in double quotes is one word, whatever is in it.
+"""How queries are written: words between signs, and what stands in double quotes is one word, as `quotes.py` has it.
 
 >>> split_words('age="[18, 30)"|3, sex="F"', ",")
 ['age="[18, 30)"|3', 'sex="F"']
@@ -6,40 +6,29 @@
 ('a = b', 'age', 'age', '"a = b"')
 """
 
-import itertools
-import json
 import re
-from collections.abc import Iterator
 
-from openprior.errors import WorkloadError
+from openprior.errors import OptionError, WorkloadError
 from openprior.given import shown
+from openprior.questions.quotes import in_quotes, split
 
 __all__ = ["first_word", "is_quoted", "query_parts", "quoted", "split_words", "unclear", "unquoted"]
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_QUOTED = r'"(?:[^"]|"")*"'
 
 
 def split_words(text: str, sign: str) -> list[str]:
     """The words between signs, stripped; signs in double quotes are no signs."""
-    places = [-1, *_places(text, sign), len(text)]
-    return [text[begin + 1 : end].strip() for begin, end in itertools.pairwise(places)]
+    try:
+        return [word.strip() for word in split(text, sign, after="-")]
+    except OptionError as error:
+        raise WorkloadError(str(error)) from None
 
 
 def first_word(text: str, sign: str) -> tuple[str, str | None]:
     """What stands before the first sign, and what after it; None if there is no sign."""
-    place = next(_places(text, sign), None)
-    return (text.strip(), None) if place is None else (text[:place].strip(), text[place + 1 :].strip())
-
-
-def _places(text: str, sign: str) -> Iterator[int]:
-    """Where a sign stands outside quotes."""
-    in_quotes = escaped = False
-    for place, letter in enumerate(text):
-        if letter == '"' and not escaped:
-            in_quotes = not in_quotes
-        elif letter == sign and not in_quotes:
-            yield place
-        escaped = in_quotes and letter == "\\" and not escaped
+    first, *rest = split_words(text, sign)
+    return first, sign.join(rest) if rest else None
 
 
 def is_quoted(word: str) -> bool:
@@ -48,19 +37,14 @@ def is_quoted(word: str) -> bool:
 
 
 def unquoted(word: str) -> str:
-    """The word without its quotes, if it has any; within them, as in JSON."""
+    """The word without its quotes, if it has any; within them, two mean one."""
     word = word.strip()
-    if not is_quoted(word):
-        return word
-    try:
-        return str(json.loads(word, strict=False))
-    except ValueError:
-        raise WorkloadError(f'{word} is not understood; write quotes inside a label as \\"') from None
+    return word[1:-1].replace('""', '"') if is_quoted(word) else word
 
 
 def quoted(word: str) -> str:
     """The word as it can stand in a query: in quotes, unless it is plain."""
-    return word if re.fullmatch(r"\w[\w .]*\w|\w", word) else json.dumps(word, ensure_ascii=False)
+    return word if re.fullmatch(r"\w[\w .]*\w|\w", word) else in_quotes(word)
 
 
 def query_parts(text: str) -> tuple[str, list[str]]:

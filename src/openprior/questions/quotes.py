@@ -12,14 +12,15 @@ from itertools import pairwise
 from openprior.errors import OptionError
 from openprior.given import shown
 
-__all__ = ["names", "quoted", "split", "unquoted"]
+__all__ = ["in_quotes", "names", "quoted", "split", "unquoted"]
 
 _SIGNS = ",;:|=()"
 """What means something between names, in a workload or among a mechanism's options."""
 
 
-def split(text: str, sign: str, *, parentheses: bool = False) -> list[str]:
-    """The parts between signs, but for signs in quotes, and in parentheses where these mean something; quotes stay.
+def split(text: str, sign: str, *, parentheses: bool = False, after: str = "") -> list[str]:
+    """The parts between signs, but for signs in quotes, and in parentheses where these mean something; quotes stay. A
+    name may also begin after one of the signs in `after`.
 
     >>> split('a=1,b=(x,y),c="1,2"', ",", parentheses=True)
     ['a=1', 'b=(x,y)', 'c="1,2"']
@@ -30,7 +31,7 @@ def split(text: str, sign: str, *, parentheses: bool = False) -> list[str]:
             inside = not inside
             begins = not inside  # a second quote right after it means one, and the name goes on
         elif not inside:
-            begins = letter in _SIGNS or (begins and letter.isspace())
+            begins = letter in _SIGNS + after or (begins and letter.isspace())
             depth += ((letter == "(") - (letter == ")")) * parentheses
             if letter == sign and depth == 0:
                 ends.append(place)
@@ -65,4 +66,9 @@ def quoted(name: str) -> str:
     ('age', '"age, years"')
     """
     plain = name == name.strip() and name and not name.startswith('"') and not set(name) & set(_SIGNS)
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else in_quotes(name)
+
+
+def in_quotes(name: str) -> str:
+    """A name in double quotes, where those that it has itself are doubled."""
+    return '"' + name.replace('"', '""') + '"'

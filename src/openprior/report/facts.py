@@ -125,7 +125,7 @@ def gather(
         marginals=len(release.workload),
         cells=release.workload.cells,
         ways=tuple(sorted(ways)),
-        scope=scope_of(schema, getattr(c, "values_inside", {})),
+        scope=scope_of(schema, c.values_inside),
         promise=promise_of(c),
         budget=budget_of(c, steps),
         public=public,

@@ -133,7 +133,7 @@ def picture_of(
     ]
     size, ordered, note = len(values), not isinstance(column, Categorical | Boolean), ""
     first, last = values[0].label, values[column.count - 1].label
-    if isinstance(column, Binned) and str(column.out_of_domain) != "open":
+    if isinstance(column, Binned) and column.out_of_domain != "open":
         first, last = (reader_text(column, end) for end in (column.low, column.high))
     ends = (first, " · ".join([last, *(v.label for v in values[column.count :])]))
     outline = ordered and size > BARS

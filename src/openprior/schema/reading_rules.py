@@ -15,7 +15,7 @@ from typing import Any
 
 from openprior.errors import SchemaError
 from openprior.given import several, shown, text_of
-from openprior.schema.columns import BLANKS
+from openprior.schema.columns import BLANKS, canonical_number
 
 __all__ = ["PLAIN", "Reading", "date_parts"]
 
@@ -42,7 +42,7 @@ class Reading:
     date_format: str | None = None
     """How dates (or, where it has only times in it, times of day) are written, as for strptime; ISO if not given."""
     null_values: tuple[str, ...] = ()
-    """Texts that mean missing in every column, beside the column's own `missing_values`."""
+    """Texts that mean missing in every column, beside the column's own `missing_values`; "-9" is also the number."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -75,6 +75,12 @@ class Reading:
         if not all(isinstance(value, str) for value in values):
             raise _refusal("null_values", values, "list texts only")
         object.__setattr__(self, "null_values", tuple(dict.fromkeys(value.strip(BLANKS) for value in values)))
+
+    @property
+    def null_numbers(self) -> tuple[int | float, ...]:
+        """The numbers among the texts that mean missing: -9 is one, however it is stored."""
+        found = (canonical_number(text) for text in self.null_values)
+        return tuple(number for number in found if number is not None)
 
     @property
     def is_plain(self) -> bool:

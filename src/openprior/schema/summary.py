@@ -63,7 +63,7 @@ def summary_of(column: Column) -> ColumnSummary:
     labels = reader_labels(column)[: column.count]
     if isinstance(column, Labelled):
         says = listed([_short(label) for label in labels], 3) or "no value of its own"
-    elif str(column.out_of_domain) == "open" or not isinstance(column, Binned):
+    elif column.out_of_domain == "open" or not isinstance(column, Binned):
         says = f"{labels[0]} … {labels[-1]}"
     else:
         says = f"{reader_text(column, column.low)} to {reader_text(column, column.high)}"

@@ -147,7 +147,7 @@ def _refusal(coder: Coder, mark: int, example: Any) -> str:
         return f"column '{column.name}' has values that are no {_noun(column)}{shown}; {remedy}"
     bounds = f"{'bins' if column.bins else 'range'} [{column.low}, {column.high}]"
     what = "bins" if column.bins else "range"
-    remedy = f'widen the {what} or set out_of_domain = "clip"'
+    remedy = f'widen the {what} or set out_of_domain = "open"'
     return f"column '{column.name}' has values outside its {bounds}{shown}; {remedy}"
 
 

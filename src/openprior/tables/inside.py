@@ -4,7 +4,8 @@ A code says only which bin. Public values show how a column is spread inside it:
 are of another time or place. Where a bin has none, or where they end before it does (the years after the public table
 was made, say), to draw from them would leave a gap that the private table need not have, so there the draw is uniform
 over the whole bin, at the column's step. Public values are fit for a bin if they *reach both its ends*: the gap to each
-is at most one step or a tenth of the bin. An end that is open has no gap.
+is at most one step, a tenth of the bin, or the widest gap between four or more of them (codes and first days of months have gaps
+everywhere). An end that is open has no gap.
 
 None of this uses private data: it is post-processing of the codes.
 """
@@ -25,6 +26,8 @@ __all__ = ["Inside", "Reservoir"]
 _PER_BIN = 256
 _NEAR = 0.1
 """The part of a bin that may lie between its end and the public value next to it."""
+_GAPS = 3
+"""So many gaps between public values of a bin show how far apart they are."""
 
 Values = npt.NDArray[Any]
 
@@ -74,6 +77,17 @@ class Reservoir:
             first, last = _limits(self._column)
             inside = np.where((values >= first) & (values <= last), values, inside)
         return inside.astype(self.values.dtype)
+
+    @property
+    def widest(self) -> npt.NDArray[np.float64]:
+        """The widest gap between two neighbours of the sample, in each bin; 0 where they are too few to show one."""
+        order = np.lexsort((self.values, self._codes))
+        values, codes = self.values[order].astype(np.float64), self._codes[order]
+        gaps = np.where(np.diff(codes) == 0, np.diff(values), 0.0)
+        found = np.zeros(self._column.count)
+        np.maximum.at(found, codes[1:], gaps)
+        several = np.bincount(codes[1:][gaps > 0], minlength=len(found)) >= _GAPS
+        return np.where(several, found, 0.0)
 
     @property
     def offsets(self) -> Values:
@@ -132,7 +146,8 @@ class Inside:
         # Doubles are good enough for widths, and do not overflow.
         left, right = self._first.astype(np.float64), self._last.astype(np.float64)
         step = self._column.step if isinstance(self._column, Real) else self._column.grid
-        near = np.maximum((right - left) * _NEAR, step or 0.0) * (1 + 1e-9)
+        near = np.maximum((right - left) * _NEAR, step or 0.0)
+        near = np.maximum(near, public.widest) * (1 + 1e-9)
         below = public.least - left <= near
         above = right - public.greatest <= near
         if self._column.is_open:

@@ -52,7 +52,8 @@ class Coder:
         if isinstance(column, Labelled) and not column.is_numeric:
             self._unparsed = self._outside
         # Numbers that mean missing, whatever they are stored as; a moment is no number.
-        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else column.missing_numbers)
+        absent = (*column.missing_numbers, *reading.null_numbers)
+        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else absent)
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)

@@ -248,7 +248,7 @@ def test_texts_survive_json() -> None:
     text = conditions_text({'a"b': ["x\\y", "é\n"]})
     assert json.loads(json.dumps(text)) == text
     schema = op.Schema.from_toml('columns.\'a"b\' = {kind = "categorical", values = ["x\\\\y", "z"]}')
-    assert in_codes(conditions_text({'a"b': "x\\y"}), schema) == 'where("a\\"b"=0)'
+    assert in_codes(conditions_text({'a"b': "x\\y"}), schema) == 'where("a""b"=0)'
 
 
 def test_codes_that_look_like_values_are_warned_of() -> None:

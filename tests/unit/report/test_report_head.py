@@ -2,11 +2,11 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import csv
 
@@ -108,11 +108,11 @@ def test_a_head_is_stripped_and_may_have_lines() -> None:
 
 def test_a_head_that_comes_too_late_is_told(folder: Path) -> None:
     """A run that was stopped after its folder was written is finished as it is."""
-    finished = op.open_release(folder)
+    made = op.open_release(folder)
     for given in (described_as(None, None, None), described_as(*SAID.values())):
-        resumed._same_description(finished, given)
+        resumed._same_description(made, given)
     with pytest.warns(OpenPriorWarning, match="stay as they were"):
-        resumed._same_description(finished, described_as("another", None, None))
+        resumed._same_description(made, described_as("another", None, None))
 
 
 def test_the_schema_says_what_it_can_say(folder: Path) -> None:
@@ -124,13 +124,12 @@ def test_the_schema_says_what_it_can_say(folder: Path) -> None:
     said = [" ".join(words) for words in plain[1:]]
     beside = "a value of its own 3 bins from public rows"
     assert said[0] == f"income real 0 to 250,000 3 bins moved to the nearest end {beside}"
-    assert said[1] == "age integer 18 to 99 2 bins refused refused"
-    assert said[2].endswith("3 values told as “other” told as “other”")
+    assert said[1] == "age integer 18 to 99 2 bins refused refused 2 bins from public rows"
+    assert said[2].endswith("3 values told as “other” told as “other” –")
     assert "The ends of <b>income</b> also hold" in section and "spread evenly" not in section
 
 
 def test_where_values_inside_bins_came_from() -> None:
-    made = release(rows(2))
     inside = {"income": {"public": 1, "uniform": 2}, "age": {"public": 2, "uniform": 0}}
     scope = scope_of(SCHEMA, inside)
     assert [row.inside for row in scope.rows] == [
@@ -139,14 +138,17 @@ def test_where_values_inside_bins_came_from() -> None:
         "",
     ]
     assert scope.uniform == ("income",) and scope.knows_inside
-    c = SimpleNamespace(**{n: getattr(made.certificate, n) for n in dir(made.certificate) if n[:2] != "__"})
-    c.values_inside = inside
-    facts = {
-        n: getattr(made, n) for n in ("model", "schema", "workload", "synthetic", "codes", "measurements")
-    }
-    page = render(SimpleNamespace(certificate=c, public=made.public, answers=made.answers, **facts))
-    assert "In some bins of <b>income</b> there was no public row" in page
-    assert "1 bin from public rows, 2 bins spread evenly" in page and "values inside bins" in page
+    poor = rows(2).filter(pc.less(rows(2)["income"], 12_000))
+    page = render(release(poor))
+    assert "In some bins of <b>income, age</b> the synthetic values are spread evenly" in page
+    assert "1 bin from public rows, 2 bins spread evenly" in page
+
+
+def test_open_ends_are_told() -> None:
+    pay = Real(name="income", bins=(0, 12_000, 30_000, 250_000), out_of_domain="open", missing=True)
+    page = render(release(rows(2), schema=Schema((pay, *SCHEMA.columns[1:]))))
+    assert "below 12,000 … 30,000 or more" in page and "in the first or last bin, which have no end" in page
+    assert "also hold everything" not in page
 
 
 def test_bins_are_spelled_for_a_reader(folder: Path) -> None:

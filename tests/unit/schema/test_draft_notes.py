@@ -264,6 +264,7 @@ def test_zeros_stay_zeros(kind: str) -> None:
     column = Schema.draft(pa.table({"x": values}))["x"]
     assert isinstance(column, Binned) and column.bins[0] == 0
     assert column.bins[1] == (column.step or 1)  # one step wide
+    assert kind == "whole" or column.step <= 1e-4 * values.max()
     out = decoded(column, values.tolist())
     assert (out == 0).sum() == (values == 0).sum()
     # Also where nothing is drawn from public rows.
@@ -333,7 +334,4 @@ def test_types_that_arrow_does_not_count() -> None:
         assert isinstance(column, Integer) and column.dtype == "double" and column.missing
     held = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, b"1" * 16], pa.binary(16)))
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), held)
-    with pytest.raises(
-        SchemaError, match=r"column 'x' holds .*uuid.*; write it as text or numbers, or drop it"
-    ):
-        Schema.draft(pa.table({"x": coded}))
+    assert Schema.draft(pa.table({"x": coded}))["x"].kind == "categorical"  # a UUID is text

@@ -1,7 +1,6 @@
 """How text is written, as a part of the schema: kept, hashed, strict, and the same for every table of the schema."""
 
 import datetime as dt
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +48,7 @@ def test_a_draft_keeps_how_the_file_is_read(tmp_path: Path) -> None:
     assert schema["Ort"].value_labels == ("Jülich", "Köln")
     codes = encode_table(german(tmp_path), schema, private=True)
     by_name = dict(zip(schema.names, codes.columns, strict=True))
-    assert by_name["Lohn"].tolist() == [0, 2, 1] and schema["Lohn"].missing_code == 2
+    assert by_name["Lohn"].tolist() == [0, schema["Lohn"].missing_code, 2]
     assert by_name["Größe"].tolist() == [0, schema["Größe"].missing_code, 12]
     assert by_name["Tag"][2] == schema["Tag"].missing_code
 
@@ -169,34 +168,3 @@ WORD = pa.table({"x": ["20180630", "20190101", "20190102"]})
 )
 def test_digits_are_a_date_to_those_who_say_so(draft: Callable[[], Schema], kind: str) -> None:
     assert draft()["x"].kind == kind
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["1,5", "2,25", "7"], '--decimal ","'),
-        (["1.234,5", "7", "12"], '--decimal "," --thousands "."'),
-        (["1,234", "2,500", "12"], '--decimal "," or --thousands ","'),
-        (["1 234", "5 000"], '--thousands " "'),
-        (["30.06.2018", "1.7.2018"], '--date-format "%d.%m.%Y"'),
-        (["06/30/2018 07:30", "07/01/2018 08:00"], '--date-format "%m/%d/%Y %H:%M"'),
-        (["03/04/2020", "01/02/2021"], '--date-format "%d/%m/%Y" or --date-format "%m/%d/%Y"'),
-        (["01301", "20095"], None),
-        (["20-29", "30-39"], None),
-        (["1,5", "a", "b"], None),
-        (["yes", "no"], None),
-    ],
-)
-def test_a_draft_says_where_text_seems_to_be_written_otherwise(words: list[str], said: str | None) -> None:
-    table = pa.table({"x": words, "n": range(len(words))})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        schema = Schema.draft(table, include=["x"])
-    told = [str(warning.message) for warning in caught]
-    if said is None:
-        assert told == []
-    else:
-        assert (
-            len(told) == 1 and told[0].startswith("'x' looks like") and told[0].endswith(f"draft with {said}")
-        )
-        assert told[0] == schema.notes["x"]

@@ -87,7 +87,8 @@ def test_a_column_in_words(column: Column, said: tuple[Any, ...]) -> None:
 
 
 def test_open_ends_are_told_by_their_labels() -> None:
-    column = Integer(name="pay", bins=(0, 10_000, 20_000), out_of_domain="open")
+    column = Integer(name="pay", bins=(0, 10_000, 20_000, 30_000), out_of_domain="open")
     found = summary_of(column)
     assert found.outside == "in the first or last bin, which have no end"
-    assert found.says == "below 10,000 … 10,000 or more"
+    assert found.says == "below 10,000 … 20,000 or more"
+    assert reader_labels(column) == ("below 10,000", "10,000 to 19,999", "20,000 or more")

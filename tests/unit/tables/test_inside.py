@@ -184,6 +184,11 @@ def test_public_values_must_come_near_to_both_ends() -> None:
     # At most a step is near, too.
     assert bins_of(Real(name="x", bins=(0.0, 10.0), step=2.5), [2.5, 7.5]) == {"public": 1, "uniform": 0}
     assert bins_of(Integer(name="x", bins=(0, 3)), [1, 2]) == {"public": 1, "uniform": 0}
+    # So is a gap as wide as those between the values themselves: codes, or first days of months.
+    assert bins_of(real, [2.0, 4.0, 6.0, 8.0]) == {"public": 1, "uniform": 0}
+    assert (
+        bins_of(real, [1.9, 2.0, 2.1, 2.2]) == bins_of(real, [2.0, 5.0, 8.0]) == {"public": 0, "uniform": 1}
+    )
     # An open end is reached by whatever there is; the other end of the same bin is not.
     open_ended = Real(name="x", bins=(0.0, 10.0, 20.0, 30.0), out_of_domain="open")
     assert bins_of(open_ended, [9.5, 10.2, 19.8, 20.5]) == {"public": 3, "uniform": 0}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import OptionError
+from openprior.methods.base import Sizes
 from openprior.models.graphical.estimation import Estimator
 from openprior.models.graphical.junction import Structure, megabytes
 from openprior.models.graphical.loss import Weigh, by_precision
@@ -22,7 +23,7 @@ from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["GrowingModel", "check_size", "expected_noise", "noise_of", "within_reach"]
+__all__ = ["GrowingModel", "check_size", "clique_seconds", "expected_noise", "noise_of", "within_reach"]
 
 _EFFORT = 1e8
 """Multiplications that the exact answer of one candidate may take; the answers of others are counted from rows."""
@@ -94,6 +95,14 @@ def within_reach(domain: Domain, marginals: Iterable[Marginal], size_limit: floa
 def noise_of(unit: Unit, rho: float) -> float:
     """The standard deviation of the noise that measuring a marginal with this budget adds."""
     return math.sqrt(gaussian_sigma_squared(unit.l2_squared, rho))
+
+
+def clique_seconds(sizes: Sizes) -> float:
+    """Seconds that fits take where cliques have grown: the more rows and budget there are for a cell, up to a point,
+    the more marginals stand out of the noise and are joined."""
+    typical = sizes.cells / sizes.marginals
+    signal = sizes.rows * sizes.epsilon / typical
+    return 1.2e-4 * sizes.rows * sizes.epsilon * min(signal / 50, 1.0) * min(typical / 1000, 1.0)
 
 
 def expected_noise(sigma: float, cells: int) -> float:

@@ -5,6 +5,7 @@ round itself is the same: the worst query by a private selection, its answer wit
 and, with replay (PMW^Pub §5.3), every earlier measurement again that is still at least half as wrong.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.methods.base import Tell
+from openprior.methods.base import Sizes, Tell
 from openprior.methods.shared.loop import select_measure_fit
-from openprior.methods.shared.schedule import AnnealedPart, Even, Schedule, Share
+from openprior.methods.shared.schedule import FIRST, AnnealedPart, Even, Schedule, Share
 from openprior.models.support import MultiplicativeWeights
+from openprior.privacy.calibrate import exponential_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import CellScores
@@ -23,7 +25,7 @@ from openprior.privacy.statistics import CellCount
 from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal
 
-__all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "run_rounds", "spread"]
+__all__ = ["CANDIDATES", "NOISES", "OUTPUTS", "SELECTIONS", "Rounds", "rounds_if", "run_rounds", "spread"]
 
 SELECTIONS = ("exponential", "permute-and-flip")
 NOISES = ("gaussian", "laplace")
@@ -102,6 +104,18 @@ def run_rounds(
 def spread(rho: float, rounds: int | None) -> Schedule:
     """Equal rounds if their number is given, else annealed ones."""
     return AnnealedPart(rho) if rounds is None else Even(rho, rounds)
+
+
+def rounds_if(error: float, sizes: Sizes, rho: float) -> float:
+    """About how many annealed rounds there are if some query stays off by so much of the table; for plan.
+
+    Shares double until a selection among all cells can tell such a query from the others, and stay so.
+    """
+    enough = 2 * exponential_rho(2 * math.log(sizes.cells + 1) / (error * sizes.rows))
+    left, share, rounds = rho, FIRST * rho, 0
+    while left >= 2 * share and share < enough:
+        left, share, rounds = left - share, 2 * share, rounds + 1
+    return rounds + max(left / share, 1)
 
 
 def _candidates(factors: Sequence[MultiplicativeWeights], which: str) -> NDArray[np.intp]:

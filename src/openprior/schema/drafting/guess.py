@@ -56,6 +56,15 @@ def draft_column(name: str, column: Distinct, dtype: str | None, options: Option
         return date_or_time(found, found.dtype, options)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         held = numbers(found.values).merged()
+        absent = np.isin(held, options.reading.null_numbers)
+        if absent.any():
+            rest = pa.array(~absent)
+            found = replace(
+                found, values=found.values.filter(rest), counts=found.counts[~absent], missing=True
+            )
+            held = held[~absent]
+            if not len(held):
+                return nothing(found, options)
         if not (pa.types.is_integer(kind) and held.dtype.kind == "f"):  # beyond 64 bits: ids, not amounts
             return number(found, held, "double" if pa.types.is_decimal(kind) else found.dtype, options)
     words = text(found.values)

@@ -18,6 +18,8 @@ from openprior.schema.precision import MOMENTS, Precision
 __all__ = ["common_step", "fine_step", "moment_step"]
 
 _MANY = 20  # fewer values may be multiples of a large number by chance
+_LOOKS_FINE = 1e-4
+"""Of the largest number: a step of which nobody sees that there is one."""
 _COARSEST, _FINEST = 6, -6  # powers of ten
 
 Numbers = npt.NDArray[np.float64] | npt.NDArray[np.int64]
@@ -43,17 +45,18 @@ def common_step(values: Numbers, *, relative: float = 1e-15) -> float | None:
 
 
 def fine_step(values: Numbers, own: Numbers) -> float | None:
-    """A power of ten so fine that each of `own` has the numbers up to the next value for itself, but not so fine that
-    single precision could not tell it from its neighbours."""
+    """A power of ten for numbers of any precision: so fine that each of `own` has the numbers up to the next value for
+    itself and that the others look as they are, but not so fine that single precision could not tell them apart."""
     ordered = np.sort(values)
     places = np.searchsorted(ordered, own, side="right")
     inner = places < len(ordered)
     gaps = ordered[places[inner]] - own[inner]
-    gap = float(gaps.min()) if gaps.size else 1.0
-    least = max(float(np.abs(own).max()) * 1e-6, float(np.abs(values).max()) * 1e-14, 1e-12)
+    largest = float(np.abs(values).max())
+    gap = min(float(gaps.min()) if gaps.size else 1.0, largest * _LOOKS_FINE)
+    least = max(float(np.abs(own).max()) * 1e-6, largest * 1e-14, 1e-12)
     step = float(f"1e{math.floor(math.log10(max(gap, least)))}")
     step = step if step >= least else step * 10
-    return step if Precision.of(step).holds(float(np.abs(values).max())) else None
+    return step if Precision.of(step).holds(largest) else None
 
 
 def moment_step(ticks: npt.NDArray[np.int64], *, coarsest: str = "day") -> str | None:
