@@ -241,4 +241,4 @@ def test_what_others_raise_is_told_in_our_words(make: Any) -> None:
         list(open_source(make()).batches())
     error: BaseException | None = caught.value
     assert isinstance(error, OpenPriorError) and "secret" not in str(error)
-    assert error.__cause__ is None and (error.__suppress_context__ or error.__context__ is None)
+    assert error.__cause__ is None and error.__context__ is None
