@@ -272,6 +272,7 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
     lambda w: Integer(
         name="x", low=0, high=99, missing_values=("7", "-1", "99.0", "007", str(2**53 + 1)), **w
     ),
+    lambda w: Integer(name="x", low=0, high=99, missing_values=(str(2**53), "-1"), **w),
     lambda w: Real(name="x", bins=(0.05, 0.25, 7.0, 100.0), missing_values=("0.1", "7", "NA"), **w),
     lambda w: Categorical(name="x", values=("a", "7.0"), missing_values=("7", "1000"), **_no_clip(w)),
     lambda w: Boolean(name="x", missing_values=("1", ""), **_no_clip(w)),

@@ -15,7 +15,7 @@ from pathlib import Path
 from openprior.errors import ReleaseError
 from openprior.given import path_of
 
-__all__ = ["appearing", "filling", "fresh", "sweep", "write_file"]
+__all__ = ["appearing", "filling", "fresh", "outside_releases", "sweep", "write_file"]
 
 _LONGEST_NAME = 200
 """Leaves room for the endings of the draft and the journal in the 255 bytes of a file name."""
@@ -59,7 +59,18 @@ def fresh(path: str | Path) -> Path:
         )
     if not os.access(folder.parent, os.W_OK):
         raise ReleaseError(f"no permission to write {path}; choose another place")
+    outside_releases(folder)
     return folder
+
+
+def outside_releases(path: Path) -> None:
+    """Refuse a place in a release folder, or in one of an estimate: what is published is closed, so that one file more
+    breaks its seal; and what is NOT PRIVATE would be published with it."""
+    for folder in path.absolute().parents:
+        if all(os.path.exists(folder / name) for name in ("certificate.json", "report.html")):
+            raise ReleaseError(
+                f"{path.name} would be in the release folder {folder.name}, which is closed; choose another place"
+            )
 
 
 @contextlib.contextmanager

@@ -10,10 +10,13 @@ import threading
 import time
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import openprior as op
@@ -26,6 +29,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.progress import COMPILING, Progress, here, hushed, is_listened_to, listening, phase, telling
 from openprior.progress_shown import _Lines, watching
 from openprior.schema.base import Schema
+from openprior.schema.columns import Categorical
 from tests.conftest import PRIVATE, PUBLIC, SIZES, arrow, stopping
 from tests.console import say
 
@@ -375,6 +379,30 @@ def test_the_number_of_rows_is_told_only_where_it_is_public() -> None:
     for relation, schema in (("add-remove", plain), ("add-remove", persons), ("replace-one", persons)):
         assert rows_told(relation, schema, 700) == rows_told(relation, schema, 699)
         assert rows_told(relation, schema, 700) == [f"{READING} 0 of None"]
+
+
+def test_progress_does_not_tell_where_a_folder_ends(tmp_path: Path) -> None:
+    """How many rows `illness=flu` has is a count of the private table."""
+    schema = Schema(
+        (Categorical(name="illness", values=("cold", "flu")), Categorical(name="sex", values=("f", "m")))
+    )
+    told = []
+    for number, flu in enumerate((30_000, 30_001)):
+        for illness, rows in (("cold", 60_000 - flu), ("flu", flu)):
+            folder = tmp_path / str(number) / f"illness={illness}"
+            folder.mkdir(parents=True)
+            pq.write_table(
+                pa.table({"sex": pa.array(["f", "m"]).take(pa.array(np.arange(rows) % 2))}),
+                folder / "p.parquet",
+            )
+        heard = Heard()
+        with listening(heard, every=0.0, compiling=False):
+            op.release(
+                tmp_path / str(number), schema=schema, workload=op.all_marginals(1), epsilon=1.0, delta=1e-9, seed=1,
+                mechanism=op.Mst(), progress=None,
+            )  # fmt: skip
+        told.append([words for words in heard.words if READING in words])
+    assert told[0] == told[1] and f"step {READING} 16384/60000" in told[0]
 
 
 def test_the_audit_sees_what_progress_tells() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from openprior.command_line.options import check_new
 from openprior.errors import ReleaseError, SchemaError
 from openprior.evaluation.metrics import write_text
 from openprior.schema.base import Schema
@@ -79,3 +80,17 @@ def test_drafts_of_killed_runs_are_swept(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     sweep(tmp_path / "out")
     assert names(tmp_path) == {".other.draft-1", ".out"}
+
+
+@pytest.mark.parametrize("place", ["release/x", "release/model/x", "link/x", "release/../release/x"])
+def test_nothing_is_put_into_a_release(place: str, tmp_path: Path) -> None:
+    (tmp_path / "release" / "model").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("release")
+    (tmp_path / "release" / "certificate.json").touch()
+    # A certificate that somebody keeps apart does not close the folder that it is kept in.
+    assert fresh(tmp_path / "release" / "x").name == "x"
+    (tmp_path / "release" / "report.html").touch()
+    for check in (fresh, check_new):
+        with pytest.raises(ReleaseError, match="x would be in the release folder .*, which is closed"):
+            check(tmp_path / place)
+    assert fresh(tmp_path / "x").name == "x"

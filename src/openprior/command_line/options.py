@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from openprior.errors import LedgerError, OptionError
+from openprior.whole import outside_releases
 
 __all__ = [
     "Acknowledge",
@@ -60,6 +61,7 @@ def check_new(out: Path) -> None:
         raise OptionError(f"{out} exists; choose another name or remove it")
     if not os.path.isdir(out.absolute().parent):
         raise OptionError(f"the folder that should hold {out} does not exist; create it first")
+    outside_releases(out)
 
 
 def chosen_ledger(path: Path | None, timeout: float, *, new: bool | None = None) -> Any:

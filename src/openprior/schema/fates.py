@@ -85,15 +85,20 @@ class Fate(Column):
 
 def with_fates(schema: "Schema") -> tuple["Schema", dict[str, Fate]]:
     """The schema with the fates of its columns after them, and these by column."""
-    taken = (*schema.names, *schema.levels)
-    fates = {column.name: Fate.of_column(column, taken) for column in schema.columns}
+    fates = _fates(schema, (*schema.names, *schema.levels))
     return replace(schema, columns=(*schema.columns, *fates.values())), fates
 
 
 def fates_only(schema: "Schema") -> tuple["Schema", dict[str, Fate]]:
     """The schema of the fates alone, which no table can fail to fit, and these by column."""
-    fates = {column.name: Fate.of_column(column) for column in schema.columns}
+    fates = _fates(schema, ())
     return replace(schema, columns=tuple(fates.values()), hierarchies=()), fates
+
+
+def _fates(schema: "Schema", names: tuple[str, ...]) -> dict[str, Fate]:
+    """The fates by column, under names that are not among these, nor that of the person id."""
+    taken = names if schema.person_id is None else (*names, schema.person_id)
+    return {column.name: Fate.of_column(column, taken) for column in schema.columns}
 
 
 def declared(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -17,7 +17,8 @@ _TABLES = (
 )
 _PROBLEMS = (
     ("not a valid DuckDB", "the file is no DuckDB database, or one of another version; check its name"),
-    ("lock", "another program has it open for writing; close it there"),
+    ("set lock", "another program has it open for writing; close it there"),
+    ("checksum", "the file is damaged; write it again"),
     ("not found in FROM", "there is no such column in it; check the spelling"),
     ("different configuration", "it is open in this program for writing; close that, or give its relation"),
 )

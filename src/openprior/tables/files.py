@@ -36,10 +36,12 @@ def open_path(path: str | os.PathLike[str], reading: Reading = PLAIN) -> Source:
         source: Source = open_office_file(place) or _open_file(place, reading)
         return source
     except FileNotFoundError:
-        raise SourceError(f"there is no file {path}; check the path") from None
+        problem = f"there is no file {path}; check the path"
     except OSError as error:
         what = error.strerror or "it is damaged"
-        raise SourceError(f"cannot open {path}: {what}; check the path and its permissions") from None
+        problem = f"cannot open {path}: {what}; check the path and its permissions"
+    # Outside the handlers: what was being handled names the file, with the values in its folders' names.
+    raise SourceError(problem)
 
 
 def open_split(path: str, reading: Reading = PLAIN) -> tuple[Source, list[Source]]:

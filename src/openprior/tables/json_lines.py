@@ -29,6 +29,7 @@ __all__ = ["JsonLines", "Keys"]
 
 _ROWS = 16_384  # a batch of Python objects should not be large
 _LONGEST = 4 << 20
+_FAILURES = (FileNotFoundError, UnicodeError, *BROKEN)
 _EXACT = range(-(2**53), 2**53 + 1)
 """Integers that doubles hold."""
 
@@ -60,7 +61,7 @@ class JsonLines:
         self.name, self._path = stem(path), path
         is_utf8 = codecs.lookup(reading.encoding).name == "utf-8"
         self._encoding = "utf-8-sig" if is_utf8 else reading.encoding
-        start = next(self._lines(), "")[:1]
+        start = self._start()
         if not start:
             raise SourceError(f"{told(path)} is empty, without a row; check that it was written")
         if start == "[":
@@ -131,6 +132,22 @@ class JsonLines:
             f"{told(self._path)} has a line that is not one JSON object with different keys; write one object per line"
         )
 
+    def _start(self) -> str:
+        """The first sign that is no blank. Nothing behind it is decoded: that is somebody's row, and what is wrong with
+        one is found out when rows are read, where it is counted."""
+        problem, decoder = "", codecs.getincrementaldecoder(self._encoding)()
+        try:
+            with unpacked(self._path) as stream:
+                file = io.BufferedReader(stream)
+                while byte := file.read(1):
+                    if sign := decoder.decode(byte).lstrip():
+                        return sign[0]
+        except _FAILURES as error:
+            problem = self._told(error)
+        if problem:
+            raise SourceError(problem)
+        return ""
+
     def _lines(self) -> Iterator[str]:
         """Lines that are not blank."""
         problem, path = "", told(self._path)
@@ -143,17 +160,21 @@ class JsonLines:
                         break
                     if not line.isspace():
                         yield line.lstrip()
-        except FileNotFoundError:
-            problem = gone(self._path)
-        except UnicodeError:
-            problem = (
-                f"{path} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, or say "
-                "what it is with --encoding or under [reading] in the schema"
-            )
-        except BROKEN:
-            problem = f"{path} cannot be read to its end; it may be damaged, write it again"
+        except _FAILURES as error:
+            problem = self._told(error)
         if problem:
             raise SourceError(problem)
+
+    def _told(self, error: Exception) -> str:
+        """Our words for what went wrong; those of the error may hold a row."""
+        if isinstance(error, FileNotFoundError):
+            return gone(self._path)
+        if isinstance(error, UnicodeError):
+            return (
+                f"{told(self._path)} has text that is not {self._encoding.removesuffix('-sig')}; convert it to UTF-8, "
+                "or say what it is with --encoding or under [reading] in the schema"
+            )
+        return f"{told(self._path)} cannot be read to its end; it may be damaged, write it again"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
+from openprior.schema.columns import INT64, Boolean, Column, Label, Labelled, canonical_number
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
 from openprior.tables.table import dtype_for
@@ -148,13 +148,21 @@ class Coder:
         if parsed.null is not None or parsed.unparsed is not None or self._absent.size:
             codes = np.array(codes)
             if self._absent.size:
-                _, present = _places(rounded(self._absent, parsed.precision), parsed.merged())
-                codes[~present] = self._null
+                codes[self._is_absent(parsed)] = self._null
             if parsed.unparsed is not None:
                 codes[parsed.unparsed] = self._unparsed
             if parsed.null is not None:
                 codes[parsed.null] = self._null
         return codes
+
+    def _is_absent(self, parsed: Numbers) -> npt.NDArray[np.bool_]:
+        """Which numbers mean missing. Integers are compared as such, whatever stands beside them: as doubles, with a
+        fraction in some other row, 2⁵³ + 1 would be 2⁵³."""
+        _, present = _places(rounded(self._absent, parsed.precision), parsed.values)
+        if parsed.reals is not None:
+            places, reals = parsed.reals
+            present[places] = _places(self._absent, reals)[1]
+        return ~present
 
     def _look(self, values: npt.NDArray[Any]) -> Codes:
         """Codes of integers by table; the table's two ends stand for everything below and above."""
@@ -256,9 +264,10 @@ class Coder:
 
 
 def _sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
-    """Integers as such, unless there are others among them."""
+    """Integers of 64 bits as such, unless there are others among them."""
     found = sorted(values)
-    return np.array(found, np.int64 if all(isinstance(value, int) for value in found) else np.float64)
+    whole = all(isinstance(value, int) and value in INT64 for value in found)
+    return np.array(found, np.int64 if whole else np.float64)
 
 
 def _places(

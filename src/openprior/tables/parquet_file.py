@@ -1,5 +1,6 @@
 """Parquet files: a row group at a time, each column in the type that it is stored in."""
 
+import contextlib
 import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,11 +25,13 @@ class ParquetFile:
 
     def __init__(self, path: Path) -> None:
         self.name, self._path, self.paths = stem(path), path, (path,)
-        try:
+        # Errors are raised outside the handlers: Arrow names the file, with the values in its folders' names.
+        about, schema = None, None
+        with contextlib.suppress(pa.ArrowException):
             about = pq.read_metadata(path)
             schema = about.schema.to_arrow_schema()
-        except pa.ArrowException:
-            raise self._damaged() from None
+        if about is None or schema is None:
+            raise self._damaged()
         self.known_rows: int | None = about.num_rows
         self.columns: tuple[str, ...] = tuple(schema.names)
         for name in self.columns:
@@ -40,6 +43,7 @@ class ParquetFile:
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         chosen = select(self.columns, columns, self.name)
         texts = [name for name in self._texts if name in chosen]
+        problem = None
         try:
             with pq.ParquetFile(
                 self._path,
@@ -53,17 +57,19 @@ class ParquetFile:
                     for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):
                         yield batch.select(chosen)
         except FileNotFoundError:
-            raise SourceError(gone(self._path)) from None
+            problem = SourceError(gone(self._path))
         except (pa.ArrowException, OSError):
-            raise self._damaged() from None
+            problem = self._damaged()
+        if problem is not None:
+            raise problem
 
     def split(self) -> list[Source]:
         """Parts of about a million rows; a row group stays whole."""
-        try:
-            with pq.ParquetFile(self._path) as file:
-                rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        except (pa.ArrowException, OSError):
-            raise self._damaged() from None
+        rows = None
+        with contextlib.suppress(pa.ArrowException, OSError), pq.ParquetFile(self._path) as file:
+            rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        if rows is None:
+            raise self._damaged()
         groups: list[list[int]] = []
         room = 0
         for group, n in enumerate(rows):

@@ -15,7 +15,7 @@ _ROWS = '"rows"'
 _ASIDE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _MIXING = re.compile(
     r"\b(group\s+by|having|distinct|limit|offset|fetch|over|qualify|join|union|intersect|except|tablesample|"
-    r"using\s+sample|count|sum|avg|min|max|random)\b",
+    r"using\s+sample|pivot|unpivot|unnest|lateral|exists|count|sum|avg|min|max|random)\b",
     re.IGNORECASE,
 )
 

@@ -5,6 +5,7 @@ protocol, and paths. It knows the columns without reading a row, and reads each 
 time. Nothing it raises quotes a row: the table may be private.
 """
 
+import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -178,9 +179,7 @@ class _Passes:
             kind = type(error).__name__
         else:
             return
-        raise SourceError(
-            f"{self.name} cannot be read ({kind}); check that it can be read to its end"
-        ) from None
+        raise SourceError(f"{self.name} cannot be read ({kind}); check that it can be read to its end")
 
 
 class _Once:
@@ -197,12 +196,13 @@ class _Once:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         if self._kept is None:
-            try:
+            table = None
+            # Refused outside the handler, because Python keeps what was being handled: whoever makes the stream may
+            # raise anything, and quote a row.
+            with contextlib.suppress(Exception):
                 table = self._reader.read_all()
-            except Exception:  # noqa: BLE001  (whoever makes the stream may raise anything, and quote a row)
-                raise SourceError(
-                    "the stream of rows broke; it may have been read before, so open it again"
-                ) from None
+            if table is None:
+                raise SourceError("the stream of rows broke; it may have been read before, so open it again")
             if not table.num_rows:
                 raise SourceError(
                     "the stream has no rows; if it was read before, open it again, because a stream can be read only "
@@ -232,9 +232,10 @@ def _dataset_pass(dataset: pads.Dataset) -> Pass:
         try:
             yield from dataset.to_batches(columns=columns, batch_size=BATCH_ROWS)
         except (pa.ArrowException, OSError):
-            raise SourceError(
-                "a file of the dataset cannot be read; check that all of them are whole"
-            ) from None
+            pass  # refused outside the handler, because Arrow quotes the value that it could not read
+        else:
+            return
+        raise SourceError("a file of the dataset cannot be read; check that all of them are whole")
 
     return one_pass
 

@@ -209,6 +209,8 @@ def test_a_query_that_may_mix_persons_is_a_caution_on_the_private_side_alone(sur
     assert caution_about("SELECT \"limit\", 'group by' FROM t /* distinct */ WHERE a > 1 -- over") is None
     told = caution_about("select distinct max(a) over (order by b) from t group\n by c")
     assert told is not None and "has DISTINCT, GROUP BY, MAX, OVER:" in told
+    told = caution_about("SELECT * FROM (PIVOT people ON city)")  # whose columns are named by values
+    assert told is not None and "has PIVOT:" in told
 
 
 def test_decimals_of_postgresql_are_numbers() -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.schema.bins import Binned
+from openprior.schema.bins import Binned, Integer
 from openprior.schema.fates import (
     ABOVE,
     BELOW,
@@ -90,3 +90,9 @@ def test_fates_stand_beside_the_columns_and_leave_the_schema_as_it_was() -> None
     table = encode_table(pa.table({"a": [0, 2], "fate of a": [1, 0]}), wider)
     assert [c.tolist() for c in table.columns[:2]] == [[0, 2], [1, 0]]
     assert [FATES[code] for code in table.column(fates["a"].name)] == ["first", "last"]
+
+
+def test_a_person_id_may_be_called_like_a_fate() -> None:
+    schema = op.Schema((Integer(name="x", low=0, high=9),), person_id="fate of x", max_rows_per_person=2)
+    for wider, fates in (with_fates(schema), fates_only(schema)):
+        assert fates["x"].name in wider.names and fates["x"].name != wider.person_id == "fate of x"

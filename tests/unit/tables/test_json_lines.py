@@ -135,3 +135,14 @@ def test_another_encoding(tmp_path: Path) -> None:
     path.write_bytes('{"a": "é"}\n'.encode("latin-1"))
     source = open_source(path, reading=Reading(encoding="latin-1"))
     assert pa.Table.from_batches(source.batches()).to_pydict() == {"a": ["é"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1253"])
+def test_opening_decodes_no_row(encoding: str, tmp_path: Path) -> None:
+    """Or whoever opens the file with one encoding after the other learns of its letters, uncounted."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b'\n  {"n": 1}\n{"n": "\xff\xd2"}\n')
+    schema = Schema((Categorical(name="n", values=("1",)),), reading=Reading(encoding=encoding))
+    source = open_source(path, schema)
+    with pytest.raises(SourceError, match=f"has text that is not {encoding}"):
+        list(source.batches(["n"]))

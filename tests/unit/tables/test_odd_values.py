@@ -163,6 +163,22 @@ def test_integers_at_the_ends_of_64_bits_are_exact() -> None:
         assert codes == [inside.index(v) if v in inside else at if v < 0 else len(inside) for v in ends]
 
 
+@pytest.mark.parametrize("gap", [str(2**63), "-9223372036854775809", "18446744073709551616"])
+def test_a_sign_for_missing_may_lie_beyond_64_bits(gap: str) -> None:
+    coder = Coder(Integer(name="x", low=0, high=9, missing=True, missing_values=(gap,), out_of_domain="clip"))
+    assert coder(pa.array([gap, "3", "2.5"])).tolist() == [10, 3, 2]
+    assert coder(pa.array([3.0, float(gap)])).tolist()[0] == 3
+
+
+def test_a_sign_for_missing_is_no_other_integer_beside_a_fraction() -> None:
+    sign = 2**53
+    coder = Coder(
+        Integer(name="x", low=0, high=9, missing=True, missing_values=(str(sign),), out_of_domain="clip")
+    )
+    for beside in ("1", "1.5"):
+        assert coder(pa.array([f"{sign + 1}", f"+{sign}", beside])).tolist() == [9, 10, 1]
+
+
 def test_words_of_truth_in_greek() -> None:
     coder = Coder(Boolean(name="x", dtype="string", values=("ΨΕΥΔΗΣ", "ΑΛΗΘΗΣ")))
     assert coder(pa.array(["ΑΛΗΘΗΣ", "ΨΕΥΔΗΣ", "αληθησ"])).tolist() == [1, 0, 1]
@@ -225,4 +241,4 @@ def test_what_others_raise_is_told_in_our_words(make: Any) -> None:
         list(open_source(make()).batches())
     error: BaseException | None = caught.value
     assert isinstance(error, OpenPriorError) and "secret" not in str(error)
-    assert error.__cause__ is None and (error.__suppress_context__ or error.__context__ is None)
+    assert error.__cause__ is None and error.__context__ is None

@@ -276,3 +276,23 @@ def test_pandas_types_that_arrow_has_not() -> None:
         "sparse": [0.0, 1.0],
         "complex": ["1j", "2j"],
     }
+
+
+def test_what_arrow_says_of_a_file_is_not_kept_as_a_context(tmp_path: Path) -> None:
+    """It quotes the value that it could not read, its row, and the folder `illness=zqxcanary`."""
+    (tmp_path / "private.csv").write_text("a\n" + "1\n" * 600_000 + "zqxcanary\n")
+    folder = tmp_path / "clinic" / "illness=zqxcanary"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"a": [1]}), folder / "part.parquet")
+    clinic, part = open_source(tmp_path / "clinic"), open_source(folder / "part.parquet")
+    (folder / "part.parquet").unlink()
+    tries = (
+        lambda: list(open_source(pads.dataset(tmp_path / "private.csv", format="csv")).batches()),
+        lambda: list(clinic.batches()),
+        lambda: part.split(),  # type: ignore[attr-defined]
+        lambda: open_source(folder / "part.parquet"),
+    )
+    for attempt in tries:
+        with pytest.raises(SourceError) as caught:
+            attempt()
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
