@@ -88,7 +88,7 @@ def schema_draft(
 
 @schema_app.command(
     "check",
-    epilog="Example: openprior schema check survey.toml private.csv --epsilon 0.1 --ledger budget.json",
+    epilog="Example: openprior schema check survey.toml private.csv --epsilon 0.1 --ledger budget.sqlite",
 )
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="The schema file.", readable=False)],
@@ -147,7 +147,11 @@ def schema_check(
         )
     typer.echo(checked.verdict)
     sheet = checked.sheet()
-    print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings, sheet.rows)
+    shares = [row[:-1] for row in sheet.rows]
+    print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings[:-1], shares)
+    for column in checked.columns:
+        if column.words:
+            typer.echo(f"  {one_line(f'{column.name}: {column.words}')}")
     for line in sheet.notes[1:]:
         typer.echo(line)
     if checked.certificate is not None:
