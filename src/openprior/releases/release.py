@@ -42,6 +42,7 @@ from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import draw_rows
+from openprior.releases.noticed import noticed
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View, view_of
 from openprior.schema.base import Schema, need_schema, reading_of
@@ -281,6 +282,9 @@ def release(
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
+        lost = noticed(schema, codes, public_table, session.account.measurements, session.account.remarks)
+        for words in lost:
+            session.curator.remark(as_remark(words))
         result = Release(
             synthetic=synthetic,
             model=model,
@@ -300,6 +304,8 @@ def release(
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
+    for words in lost:
+        caution(words, stacklevel=4)
     return result
 
 
