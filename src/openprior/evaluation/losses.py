@@ -32,9 +32,9 @@ from openprior.tables.source import Source, open_source
 __all__ = ["LARGE", "WRONG", "Loss", "losses_of", "warning_of"]
 
 LARGE = 0.05
-"""The share of rows from which a loss that the schema made is told before anything else."""
-WRONG = 0.1
-"""The distance from which a column is told before anything else, whatever made it wrong."""
+"""The share of rows from which a loss that no budget brings back is told before anything else."""
+WRONG = 0.2
+"""The distance from which any other is: small tables are off by much because of noise."""
 
 Counts = NDArray[np.int64]
 
@@ -121,14 +121,19 @@ def warning_of(losses: tuple[Loss, ...], asked: Collection[str] | None = None) -
 
     asked   the columns that the release was asked for, where that is known: others need not be right
     """
-    lost = [loss for loss in losses if loss.before >= WRONG or (loss.before >= LARGE and loss.by_schema)]
+    unasked = set() if asked is None else {loss.column for loss in losses} - set(asked)
+    lost = [
+        loss
+        for loss in losses
+        if loss.before >= (LARGE if loss.by_schema or loss.column in unasked else WRONG)
+    ]
     if not lost:
         return None
     worst = max(lost, key=lambda loss: loss.before)
     if worst.by_schema:
         why = f", of which the codes show {worst.after:.1%}{f': {worst.words}' if worst.outside else ''}"
         remedy = "widen the schema and release anew"
-    elif asked is not None and worst.column not in asked:
+    elif worst.column in unasked:
         why = ", because no marginal of the workload has it"
         remedy = "ask for it, or leave it out of the schema"
     else:

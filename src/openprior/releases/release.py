@@ -282,7 +282,8 @@ def release(
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
-        lost = noticed(schema, codes, public_table, session.account.measurements, session.account.remarks)
+        account = session.account
+        lost = noticed(schema, codes, public_table, work.marginals, account.measurements, account.remarks)
         for words in lost:
             session.curator.remark(as_remark(words))
         result = Release(

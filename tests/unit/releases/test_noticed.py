@@ -66,6 +66,20 @@ def test_a_schema_that_fits_is_not_spoken_of() -> None:
     assert released(WIDE, 1).certificate.remarks == ()
 
 
+def test_noise_alone_is_not_told() -> None:
+    for seed in range(5):
+        release = op.release(
+            table(True).slice(0, 200),
+            schema=NARROW,
+            workload=1,
+            epsilon=0.2,
+            delta=1e-6,
+            mechanism="mst",
+            seed=seed,
+        )
+        assert not any("'other'" in remark for remark in release.certificate.remarks)
+
+
 def test_columns_that_nothing_was_measured_of_are_told() -> None:
     with pytest.warns(OpenPriorWarning, match="nothing was measured of benefits, year"):
         release = released(WIDE, "sex", "pmw-pub")
