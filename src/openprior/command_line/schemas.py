@@ -11,6 +11,7 @@ from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
 from openprior.command_line.terminal import json_text, one_line, print_json, print_table
+from openprior.display import how_many
 from openprior.errors import OpenPriorWarning
 
 __all__ = ["schema_app"]
@@ -80,7 +81,7 @@ def schema_draft(
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
-    typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
+    typer.echo(f"wrote {out}: {how_many(len(sizes), 'column')}; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
     _print_notes(drafted.notes, {str(warning.message) for warning in heard})
