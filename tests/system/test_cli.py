@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+import openprior as op
 from openprior import Schema, open_release
 from openprior.command_line import main as cli
 from openprior.privacy.ledger import Ledger
@@ -555,3 +557,15 @@ def test_estimate_may_be_published_and_evaluate_may_not(place: Path) -> None:
     over = say("evaluate", "out", "--private", "private.csv", "--quick", "--report", "private.csv")
     assert "not an earlier evaluation" in over.err and Path("private.csv").read_text(encoding="utf-8")
     assert "'size' is no column" in say("evaluate", "out", "--private", "private.csv", "--target", "size").err
+
+
+def test_python_runs_it_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "openprior", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"openprior {op.__version__}\n"
+
+
+def test_a_name_that_is_not_there_is_guessed() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'estimate_error'"):
+        op.estimate
