@@ -117,7 +117,11 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'openprior' has no attribute '{name}'")
+        import difflib  # here, because it is slow to import and seldom needed
+
+        close = difflib.get_close_matches(name, _HOMES, 1)
+        meant = f"; did you mean '{close[0]}'?" if close else ""
+        raise AttributeError(f"module 'openprior' has no attribute '{name}'{meant}")
     return getattr(importlib.import_module(f"openprior.{_HOMES[name]}"), name)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+import openprior as op
 from openprior import Schema, open_release
 from openprior.command_line import main as cli
 from openprior.privacy.ledger import Ledger
@@ -90,7 +92,11 @@ def test_from_draft_to_ledger(place: Path) -> None:
     assert not Path("out.journal").exists()
 
     out = done("evaluate", "out", "--private", "private.csv")
-    assert out.startswith("NOT PRIVATE") and "workload error" in out
+    assert (
+        out.startswith(("NOT PRIVATE", "LARGE LOSS"))
+        and "NOT PRIVATE: comp" in out
+        and "workload error" in out
+    )
     assert {p.name for p in Path("out").iterdir()} == FILES, "an evaluation must not lie in what is published"
     assert "NOT PRIVATE" in Path("out.evaluation/report.html").read_text()
     assert "NOT PRIVATE" not in Path("out/report.html").read_text()
@@ -551,3 +557,15 @@ def test_estimate_may_be_published_and_evaluate_may_not(place: Path) -> None:
     over = say("evaluate", "out", "--private", "private.csv", "--quick", "--report", "private.csv")
     assert "not an earlier evaluation" in over.err and Path("private.csv").read_text(encoding="utf-8")
     assert "'size' is no column" in say("evaluate", "out", "--private", "private.csv", "--target", "size").err
+
+
+def test_python_runs_it_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "openprior", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"openprior {op.__version__}\n"
+
+
+def test_a_name_that_is_not_there_is_guessed() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'estimate_error'"):
+        op.estimate

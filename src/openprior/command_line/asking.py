@@ -45,6 +45,7 @@ def answers(
 ) -> None:
     """Estimated counts of any columns together, with labels, and 95 % intervals where there are any. Costs nothing."""
     import openprior as op
+    from openprior.releases.answers import asked_columns
 
     format = None if out is None else _format(out)
     if queries and columns is not None:
@@ -54,7 +55,7 @@ def answers(
             "all answers are too many to print; name columns, as age,sex, or give -o FILE or --json"
         )
     opened = op.open_release(release)
-    names = None if columns is None else _names(columns, opened.schema)
+    names = None if columns is None else list(asked_columns(columns, opened.schema))
     table = _of_queries(opened) if queries else opened.answers(names)
     if out is not None and format is not None:
         _write(table, out, format)
@@ -115,13 +116,6 @@ def _of_queries(opened: "Release") -> "pa.Table":
             f"the release has no queries: '{opened.certificate.mechanism}' measured none; name columns, as age,sex"
         )
     return table
-
-
-def _names(text: str, schema: "Schema") -> list[str]:
-    """Names between commas; a name that has a comma itself stands in double quotes, or alone."""
-    from openprior.questions.query_text import split_words, unquoted
-
-    return [text] if text in schema.full_domain else [unquoted(word) for word in split_words(text, ",")]
 
 
 def _conditions(texts: list[str], schema: "Schema") -> dict[str, Any]:

@@ -134,10 +134,12 @@ def screen(
         "95 %",
         "by chance",
     )
+    if screening.loss is not None:
+        typer.echo(screening.loss)
     print_table("Closest first", headings, shown)
     for s in screening.ranked[1:]:
         typer.echo(f"- {s.name}: {s.verdict}")
-    typer.echo(screening.verdict)
+    typer.echo(screening.choice)
     if screening.outside is not None and not screening.outside.is_large:
         typer.echo(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):

@@ -11,6 +11,7 @@ from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
 from openprior.command_line.terminal import json_text, one_line, print_json, print_table
+from openprior.display import how_many
 from openprior.errors import OpenPriorWarning
 
 __all__ = ["schema_app"]
@@ -80,7 +81,7 @@ def schema_draft(
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
-    typer.echo(f"wrote {out}: {len(sizes)} columns; read it and edit it before you release")
+    typer.echo(f"wrote {out}: {how_many(len(sizes), 'column')}; read it and edit it before you release")
     for name, size in sizes.items():
         typer.echo(f"  {name:<32}{size:>6} values")
     _print_notes(drafted.notes, {str(warning.message) for warning in heard})
@@ -88,7 +89,7 @@ def schema_draft(
 
 @schema_app.command(
     "check",
-    epilog="Example: openprior schema check survey.toml private.csv --epsilon 0.1 --ledger budget.json",
+    epilog="Example: openprior schema check survey.toml private.csv --epsilon 0.1 --ledger budget.sqlite",
 )
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="The schema file.", readable=False)],
@@ -147,7 +148,11 @@ def schema_check(
         )
     typer.echo(checked.verdict)
     sheet = checked.sheet()
-    print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings, sheet.rows)
+    shares = [row[:-1] for row in sheet.rows]
+    print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings[:-1], shares)
+    for column in checked.columns:
+        if column.words:
+            typer.echo(f"  {one_line(f'{column.name}: {column.words}')}")
     for line in sheet.notes[1:]:
         typer.echo(line)
     if checked.certificate is not None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.comparison import ComparedRelease, Comparison
 from openprior.evaluation.losses import losses_of
-from openprior.evaluation.metrics import NOTICE, Evaluation, errors_of, released_shares
+from openprior.evaluation.metrics import NOTICE, Evaluation, asked_of, errors_of, released_shares
 from openprior.given import choice, path_of, several, shown
 from openprior.questions.workload import (
     Marginal,
@@ -178,7 +178,7 @@ def _errors(
             truths[schema.hash] = _in_order(counts, work, schema)
         found = errors_of(work, truths[schema.hash], shares[name], of)
         lost = () if isinstance(source, Table) else losses_of(release.synthetic, source, schema, schema.plain)
-        errors[name] = replace(found, losses=lost)
+        errors[name] = replace(found, losses=lost, asked=asked_of(release))
     return errors
 
 

@@ -10,13 +10,14 @@ that is not listed is like nothing released. Both are shares of rows, 0 to 1.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.display import listed
 from openprior.errors import SourceError
 from openprior.questions.workload import Marginal
 from openprior.releases.view import counted
@@ -29,10 +30,12 @@ from openprior.tables.fate_codes import FateCoder
 from openprior.tables.lookup import column_numbers
 from openprior.tables.source import Source, open_source
 
-__all__ = ["LARGE", "Loss", "losses_of", "warning_of"]
+__all__ = ["LARGE", "WRONG", "Loss", "losses_of", "warning_of"]
 
 LARGE = 0.05
-"""The share of rows from which a loss is told before anything else."""
+"""The share of rows from which a loss that no budget brings back is told before anything else."""
+WRONG = 0.2
+"""The distance from which any other is: small tables are off by much because of noise."""
 
 _RARELY = 1.63
 """Kolmogorov's distance of samples of n and m rows is beyond 1.63·√(1/n + 1/m) in 1 of 100 cases."""
@@ -67,8 +70,8 @@ class Loss:
         return max(self.before - self.after, 0.0)
 
     @property
-    def is_large(self) -> bool:
-        """Whether the schema hides more than a few rows in a hundred, and more than chance would."""
+    def by_schema(self) -> bool:
+        """Whether the schema makes it large: it hides more than a few rows in a hundred, and more than chance would."""
         return self.unseen >= max(LARGE, self.by_chance)
 
     @property
@@ -120,19 +123,32 @@ def losses_of(
     return tuple(sorted(found, key=lambda loss: -loss.before))
 
 
-def warning_of(losses: tuple[Loss, ...]) -> str | None:
-    """The largest loss in words, if the schema makes it large; it is the first thing to be read."""
-    lost = [loss for loss in losses if loss.is_large]
+def warning_of(losses: tuple[Loss, ...], asked: Collection[str] | None = None) -> str | None:
+    """The largest loss in words, if any is large; it is the first thing to be read.
+
+    asked   the columns that the release was asked for, where that is known: others need not be right
+    """
+    unasked = set() if asked is None else {loss.column for loss in losses} - set(asked)
+    lost = [
+        loss
+        for loss in losses
+        if loss.by_schema or loss.before >= max(LARGE if loss.column in unasked else WRONG, loss.by_chance)
+    ]
     if not lost:
         return None
     worst = max(lost, key=lambda loss: loss.before)
-    why = f": {worst.words}" if worst.outside else ""
+    if worst.by_schema:
+        why = f", of which the codes show {worst.after:.1%}{f': {worst.words}' if worst.outside else ''}"
+        remedy = "widen the schema and release anew"
+    elif worst.column in unasked:
+        why = ", because no marginal of the workload has it"
+        remedy = "ask for it, or leave it out of the schema"
+    else:
+        why = ", though the schema holds them: noise, or a method that keeps too close to the public table"
+        remedy = "try another method, or a larger ε"
     also = [loss.column for loss in lost if loss is not worst]
-    more = f"; also {', '.join(also[:5])}{' and more' if len(also) > 5 else ''}" if also else ""
-    return (
-        f"LARGE LOSS in column '{worst.column}': its released values are {worst.before:.1%} off, of which the codes "
-        f"show {worst.after:.1%}{why}{more}; widen the schema and release anew"
-    )
+    more = f"; also {listed(also, 5)}" if also else ""
+    return f"LARGE LOSS in column '{worst.column}': its released values are {worst.before:.1%} off{why}{more}; {remedy}"
 
 
 def _distance(column: Column, p: NDArray[np.float64], q: NDArray[np.float64]) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError, ReleaseError
-from openprior.evaluation.losses import Loss, losses_of, warning_of
+from openprior.evaluation.losses import LARGE, Loss, losses_of, warning_of
 from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
 from openprior.releases.result import Release, open_release
@@ -27,6 +27,7 @@ from openprior.whole import write_file
 
 __all__ = [
     "Evaluation",
+    "asked_of",
     "check_place",
     "errors_of",
     "evaluate",
@@ -53,12 +54,19 @@ class Evaluation(Shown):
     per_marginal: dict[Marginal, float] = field(repr=False)
     notice: str = NOTICE
     losses: tuple[Loss, ...] = field(default=(), repr=False)
-    """What the schema lost of each column, raw values against raw values; empty where only codes were compared."""
+    """What was lost of each column, raw values against raw values; empty where only codes were compared."""
+    asked: frozenset[str] | None = field(default=None, repr=False)
+    """The columns that the release's own workload has; None for plain rows."""
 
     @property
     def warning(self) -> str | None:
         """A large loss that the errors do not show; to be read before them."""
-        return warning_of(self.losses)
+        return warning_of(self.losses, self.asked)
+
+    @property
+    def first_losses(self) -> tuple[Loss, ...]:
+        """Those to show where there is little room: the three largest, and every large one."""
+        return tuple(loss for place, loss in enumerate(self.losses) if place < 3 or loss.before >= LARGE)
 
     @property
     def per_column(self) -> dict[str, float]:
@@ -124,7 +132,13 @@ def evaluate(
     rows, read = _rows(release, schema)
     if isinstance(private, Table) or isinstance(rows, Table):
         return errors
-    return replace(errors, losses=losses_of(rows, private, schema, read))
+    asked = None if opened is None else asked_of(opened)
+    return replace(errors, losses=losses_of(rows, private, schema, read), asked=asked)
+
+
+def asked_of(release: Release) -> frozenset[str]:
+    """The columns that its workload has."""
+    return frozenset(name for marginal in release.workload.marginals for name in marginal)
 
 
 def workload_errors(

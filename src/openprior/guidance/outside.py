@@ -52,7 +52,8 @@ class Outside:
         if self.is_large:
             return (
                 f"the schema cannot hold {max(self.share, 0):.1%} ({between}) of column '{self.column}': "
-                f"{self.why}, {self.effect}; correct the schema first, then screen again"
+                f"{self.why}, {self.effect}; correct the schema first, then screen again ('schema check --epsilon' "
+                "tells of all columns)"
             )
         if self.high - self.low > 0.4:
             return "the noise at this ε hides how much falls outside the schema; raise ε"

@@ -81,14 +81,20 @@ class Screening(Shown):
         return self.ranked[0]
 
     @property
-    def verdict(self) -> str:
-        """In words: which one, and how sure that is; a loss of the schema's comes before it."""
+    def loss(self) -> str | None:
+        """What the schema cannot hold, if that is much: to be read before anything else."""
         if self.outside is not None and self.outside.is_large:
-            return f"Before any table is taken: {self.outside.words}. {self._choice}"
-        return self._choice
+            return f"Before any table is taken: {self.outside.words}."
+        return None
 
     @property
-    def _choice(self) -> str:
+    def verdict(self) -> str:
+        """In words: which one, and how sure that is; a loss of the schema's comes before it."""
+        return self.choice if self.loss is None else f"{self.loss} {self.choice}"
+
+    @property
+    def choice(self) -> str:
+        """Which one, and how sure that is."""
         if len(self.ranked) == 1:
             return f"{self.best.name}: {self.best.verdict}"
         close = [s.name for s in self.ranked[1:] if s.low <= self.best.high]
@@ -107,9 +113,9 @@ class Screening(Shown):
             for s in self.ranked
         )
         headings = ("public table", "rows", self.by, "from", "to", "verdict")
-        warning = "" if c.is_private else c.noise
+        warning = ". ".join(filter(None, ("" if c.is_private else c.noise, self.loss)))
         title = f"Screening of {how_many(len(rows), 'public table')} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
-        return Sheet(title, headings, rows, (self.verdict,), warning)
+        return Sheet(title, headings, rows, (self.choice,), warning)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -262,7 +268,7 @@ def _lossy(screened: Screened, outside: Outside) -> Screened:
     """A table that seems close, where the schema hides how far it is."""
     return replace(
         screened,
-        verdict=f"{screened.verdict}; but codes do not show what the schema loses of '{outside.column}'",
+        verdict=f"{screened.verdict}; the distance leaves out what the schema loses of '{outside.column}'",
     )
 
 

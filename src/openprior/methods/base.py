@@ -266,12 +266,16 @@ def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     check(value in choices, f"{name} '{value}' must be one of {', '.join(choices)}")
 
 
+NOT_MEASURED = "Not measured"
+"""How a remark on columns that nothing was measured of begins."""
+
+
 def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> None:
     """Say which columns nothing was measured of, if any, and what to do: they are uniform in every answer and row."""
     measured = {a for m in known for a in m}
     left_out = [a for a in curator.domain if a not in measured]
     if left_out:
-        said = f"Not measured, so uniform in every answer and row: {', '.join(left_out)}."
+        said = f"{NOT_MEASURED}, so uniform in every answer and row: {', '.join(left_out)}."
         curator.remark(said)
         warnings.warn(f"{said} {remedy}", OpenPriorWarning, 2)
 

@@ -50,7 +50,7 @@ def as_remark(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def caution(words: str | None) -> None:
+def caution(words: str | None, stacklevel: int = 3) -> None:
     """Warn, if there is something to say."""
     if words is not None:
-        warnings.warn(words, OpenPriorWarning, stacklevel=3)
+        warnings.warn(words, OpenPriorWarning, stacklevel=stacklevel)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from openprior.errors import BudgetExceeded, LedgerError, OptionError
 from openprior.given import finite_number, shown
-from openprior.privacy.calibrate import budget_rho, epsilon_spent, epsilon_within
+from openprior.privacy.calibrate import budget_rho, epsilon_spent
 from openprior.privacy.exact import down, up
 from openprior.privacy.ledger_status import DatasetStatus, unit_words
 
@@ -108,7 +108,7 @@ def check_left(known: DatasetStatus, rho: float, epsilon: float, delta: float) -
             )
     if Fraction(rho) > left:
         raise BudgetExceeded(
-            f"dataset '{name}' has ε = {epsilon_within(down(left), known.delta):.4g} left of {known.epsilon:g} at "
+            f"dataset '{name}' has ε = {known.epsilon_left:.4g} left of {known.epsilon:g} at "
             f"δ = {known.delta:g} (ρ = {down(left):.4g} of {known.rho:.4g}), and this run asks for "
             f"ε = {epsilon_spent(rho, known.delta):.4g} there (ρ = {rho:.4g}); {remedy}"
         )

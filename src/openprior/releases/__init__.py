@@ -12,6 +12,7 @@ query_answers.py  the answers to queries that were measured
 answers_file.py   the answers to a whole workload, and to queries, as one table
 more_rows.py      more rows, fewer, or rows with given values
 frames.py         rows for pandas and Polars
+noticed.py        what a release shows of its own losses
 view.py           what another table says beside a release
 seal.py           the digest of every file, so that a folder is what was written or is refused
 folder.py         the release folder: written whole or not at all, read with suspicion

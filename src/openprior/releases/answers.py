@@ -19,6 +19,7 @@ from openprior.counting.cells import Cells
 from openprior.errors import WorkloadError
 from openprior.given import several
 from openprior.models.base import Model
+from openprior.questions.query_text import split_words, unquoted
 from openprior.questions.workload import Marginal, canonical
 from openprior.releases.intervals import Known, coarser, known_about
 from openprior.releases.measurements import Measurements
@@ -29,13 +30,34 @@ if TYPE_CHECKING:
 
     from openprior.schema.base import Schema
 
-__all__ = ["NUMBERS", "headings", "labelled", "number_columns", "numbers_of", "with_interval"]
+__all__ = [
+    "NUMBERS",
+    "asked_columns",
+    "headings",
+    "labelled",
+    "number_columns",
+    "numbers_of",
+    "with_interval",
+]
 
 Floats = NDArray[np.float64]
 _Numbers = tuple[NDArray[Any], ...]
 
 NUMBERS = ("estimate", "standard_error", "low", "high")
 _BASES = ("none", "model", "measured")
+
+
+def asked_columns(columns: Iterable[str], schema: "Schema") -> tuple[str, ...]:
+    """The names that were asked for; in one text they stand between commas, and one with a comma in double quotes.
+
+    >>> from openprior.schema.base import Schema
+    >>> asked_columns("age,sex", Schema.from_sizes({"age": 4, "sex": 2}))
+    ('age', 'sex')
+    """
+    if not isinstance(columns, str):
+        return several("the columns", columns, error=WorkloadError)
+    whole = columns in schema.full_domain
+    return (columns,) if whole else tuple(unquoted(word) for word in split_words(columns, ","))
 
 
 def labelled(
@@ -48,7 +70,7 @@ def labelled(
     """
     import pyarrow as pa
 
-    asked = (columns,) if isinstance(columns, str) else several("the columns", columns, error=WorkloadError)
+    asked = asked_columns(columns, schema)
     marginal = canonical([known_name(a, schema) for a in asked], schema.full_domain)
     if any(a in schema.levels for a in marginal):
         numbers = _level_numbers(model, schema, measurements, marginal)

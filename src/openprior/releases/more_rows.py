@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from openprior.display import listed
 from openprior.errors import OpenPriorWarning, WorkloadError
 from openprior.given import whole_number
 from openprior.models.base import Model
 from openprior.schema.base import Schema
-from openprior.tables.conditions import allowed_codes
+from openprior.tables.conditions import allowed_codes, wider_bins
 from openprior.tables.decode import Decoder
 from openprior.tables.table import Table
 
@@ -49,6 +50,14 @@ def draw_rows(
             return _marked(synthetic, RELEASED)
         return _drawn(model, schema, synthetic, n, rng)
     allowed = allowed_codes(where, schema)
+    wider = wider_bins(where, schema)
+    if wider:
+        warnings.warn(
+            f"bins are drawn whole, so rows have other values, too: {listed(wider, 4)}; filter the rows, or name bins "
+            "by their labels",
+            OpenPriorWarning,
+            stacklevel=3,
+        )
     if not model.can_restrict:
         return _filtered(synthetic, codes(), allowed, where, n, rng)
     there = model.restricted(allowed)

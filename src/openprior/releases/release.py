@@ -36,6 +36,7 @@ from openprior.releases.certificate import certify
 from openprior.releases.description import Description, described_as
 from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
+from openprior.releases.noticed import noticed
 from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import view_of
@@ -160,6 +161,10 @@ def release(
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
+        account = session.account
+        lost = noticed(schema, codes, public_table, work.marginals, account.measurements, account.remarks)
+        for words in lost:
+            session.curator.remark(as_remark(words))
         result = Release(
             synthetic=synthetic,
             model=model,
@@ -179,6 +184,8 @@ def release(
                 write(result, draft, format)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
+    for words in lost:
+        caution(words, stacklevel=4)
     return result
 
 

@@ -79,9 +79,9 @@ class Release(Shown):
     def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
         """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
 
-        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
-        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
-        it), and those to the queries that were measured.
+        `columns` are names in any order, also as one text, `"age,sex"`; a level of a hierarchy may stand for its
+        column. Without them, all answers of the release in one table: those to its workload, with one column per
+        attribute (null where a marginal lacks it), and those to the queries that were measured.
         """
         if columns is None:
             return all_answers(self.model, self.schema, self.measurements, self.workload)

@@ -20,11 +20,11 @@ import pyarrow as pa
 from openprior.errors import WorkloadError
 from openprior.given import shown
 from openprior.schema.base import Schema
-from openprior.schema.bins import Integer
+from openprior.schema.bins import Binned, Integer
 from openprior.schema.columns import Column
 from openprior.tables.lookup import Coder
 
-__all__ = ["allowed_codes", "code_of", "known_name", "marked_codes"]
+__all__ = ["allowed_codes", "code_of", "known_name", "marked_codes", "wider_bins"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -60,7 +60,7 @@ def allowed_codes(where: object, schema: Schema) -> dict[str, Flags]:
 def marked_codes(name: object, values: object, schema: Schema) -> tuple[str, Flags]:
     """The column that one condition speaks of, and which of its codes it allows."""
     name = known_name(name, schema)
-    chosen = list(values) if isinstance(values, list | tuple | set | frozenset | range) else [values]
+    chosen = _several(values)
     if not chosen:
         raise WorkloadError(f"the condition on '{name}' allows nothing; give at least one label")
     level = schema.levels.get(name)
@@ -75,6 +75,24 @@ def marked_codes(name: object, values: object, schema: Schema) -> tuple[str, Fla
             raise _unknown(f"level '{name}'", value, level.labels)
         above[level.labels.index(str(value))] = True
     return level.column, above[level.codes]
+
+
+def wider_bins(where: Mapping[str, object], schema: Schema) -> list[str]:
+    """In words, each bin that stands for a value in it and holds other values as well: rows of it have those, too.
+
+    >>> schema = Schema.from_toml('[columns.age]\\nkind = "integer"\\nbins = [0, 18, 30]\\n')
+    >>> wider_bins({"age": [20, "[0, 18)"]}, schema)
+    ["20 of age by '[18, 30]'"]
+    """
+    said = []
+    for name, values in where.items():
+        column = None if name in schema.levels else schema[name]
+        if isinstance(column, Binned):
+            for value in _several(values):
+                label = column.labels[code_of(column, value)]
+                if value is not None and str(value) != label:
+                    said.append(f"{value} of {name} by '{label}'")
+    return said
 
 
 def known_name(name: object, schema: Schema) -> str:
@@ -125,6 +143,10 @@ def _code_of_value(column: Column, value: Any) -> int | None:
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
     return code if code < strict.count else None
+
+
+def _several(values: object) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple | set | frozenset | range) else [values]
 
 
 def _unknown(what: str, value: object, labels: Sequence[str]) -> WorkloadError:

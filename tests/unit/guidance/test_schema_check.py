@@ -97,6 +97,19 @@ def test_shares_have_noise_of_the_stated_size() -> None:
     assert np.mean(np.abs(errors) <= found[0].reach) >= 0.85
 
 
+def test_what_lies_outside_is_as_sure_as_it_says() -> None:
+    true = {c.name: c.outside for c in SCHEMA.check(table(), private=True).columns}
+    found = [c for s in range(30) for c in SCHEMA.check(table(), epsilon=0.6, seed=s).columns]
+    assert np.mean([abs(c.outside - true[c.name]) <= c.outside_reach for c in found]) >= 0.9
+    region = [c for c in found if c.name == "region"]
+    # A text is listed or not: it lies in no bin, and neither below nor above, whatever the noise.
+    assert {c.shares[fate] for c in region for fate in ("first", "last", "below", "above", "unreadable")} == {
+        0.0
+    }
+    assert all(c.outside == c.shares["not listed"] and c.outside_reach == c.reach for c in region)
+    assert {c.outside_reach / c.reach for c in found if c.name == "age"} == {np.sqrt(3)}
+
+
 def test_a_table_that_the_schema_refuses_can_still_be_checked() -> None:
     strict = op.Schema.from_toml('[columns.age]\nkind = "integer"\nlow = 0\nhigh = 9\n')
     old = pa.table({"age": [3, 12, None, 5]})
@@ -141,7 +154,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "NOT PRIVATE" in private.out and "Zanzibar" not in private.out
     kept = tmp_path / "check.json"
     noisy = say("schema", "check", *files, "--epsilon", "1", "-o", str(kept))
-    assert "children" in noisy.out and "ε = 1" in noisy.out and "No ledger" in noisy.out
+    assert (
+        "children: 7" in noisy.out
+        and " ± " in noisy.out
+        and "ε = 1" in noisy.out
+        and "No ledger" in noisy.out
+    )
     assert json.loads(kept.read_text())["columns"]["children"]["outside"] == pytest.approx(0.76, abs=0.1)
     refused = say("schema", "check", *files, "--private", "-o", str(tmp_path / "other.json"))
     assert refused.code == 1 and "may be kept" in refused.err

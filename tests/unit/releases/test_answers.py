@@ -39,6 +39,7 @@ def test_columns_come_as_asked_and_clashing_names_are_kept_apart() -> None:
     assert table.num_rows == 12
     by_hand(table, [("low", "low (column)"), ("estimate", "estimate (column)")])
     by_hand(labelled(MODEL, SCHEMA, NOTHING, ["b"]), [("b", "b")])
+    assert labelled(MODEL, SCHEMA, NOTHING, "low,estimate").equals(table)
     assert table["standard_error"].null_count == 12
     assert set(table["basis"].to_pylist()) == {"none"}
 

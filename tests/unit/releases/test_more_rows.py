@@ -426,3 +426,16 @@ def test_nothing_is_warned_of_in_passing(release: Release) -> None:
         release.rows(5)
         release.to_pandas()
         release.answers()
+
+
+def test_a_value_that_stands_for_its_whole_bin_is_said() -> None:
+    schema = op.Schema.from_toml(
+        '[columns.age]\nkind = "integer"\nbins = [0, 30, 60]\n[columns.children]\nkind = "integer"\nlow = 0\nhigh = 3\n'
+    )
+    private = pa.table({"age": [7, 25, 44, 59] * 50, "children": [0, 1, 2, 3] * 50})
+    made = op.release(private, schema=schema, workload=1, epsilon=5.0, delta=1e-6, mechanism="mst", seed=1)
+    with pytest.warns(OpenPriorWarning, match=r"rows have other values, too: 20 of age by '\[0, 30\)'"):
+        made.rows(9, where={"age": [20, "[30, 60]"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.rows(9, where={"age": "[0, 30)", "children": [1, 2]})
