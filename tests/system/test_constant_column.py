@@ -104,7 +104,7 @@ def test_the_evaluation_says_it_first(schema: op.Schema, tmp_path: Path, place: 
     said = say("evaluate", str(tmp_path / "r"), "--private", str(place / "private.csv"), "--quick")
     assert said.out.startswith("LARGE LOSS in column 'kids': its released values are 7")
     page = (tmp_path / "r.evaluation" / "report.html").read_text()
-    assert "What the schema lost" in page and page.index("LARGE LOSS") < page.index("NOT PRIVATE: computed")
+    assert "What got lost" in page and page.index("LARGE LOSS") < page.index("NOT PRIVATE: computed")
     told = json.loads(
         say("evaluate", str(tmp_path / "r"), "--private", str(place / "private.csv"), "--quick", "--json").out
     )

@@ -30,6 +30,7 @@ def errors(pair: str, mechanism: object, seeds: range) -> list[float]:
     return [op.evaluate(m, private, workload=work, of="synthetic").workload_error for m in made]
 
 
+@pytest.mark.slow
 def test_aim_beats_mst(data_folder: Path) -> None:
     aim, mst = (np.mean(errors("adult_pub025_01", m, range(1))) for m in (op.Aim(), op.Mst()))
     assert aim < mst < 0.25

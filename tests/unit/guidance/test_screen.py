@@ -180,7 +180,7 @@ def test_what_the_schema_loses_comes_before_the_verdict(by: str) -> None:
     assert found.loss is not None and repr(found).splitlines()[1].endswith(
         found.loss
     )  # before the tables and how far they are
-    assert "do not show what the schema loses of 'k'" in found.best.verdict
+    assert "leaves out what the schema loses of 'k'" in found.best.verdict
     assert found.as_dict()["outside"]["column"] == "k"
     fine = op.screen(_with_k(0, 4000, 2), public, schema=CLIPPED, epsilon=0.5, by=by, seed=1)
     assert fine.outside is not None and not fine.outside.is_large
