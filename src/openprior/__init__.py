@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
-    from openprior.releases.release import Release, open_release, release
+    from openprior.releases.release import release
+    from openprior.releases.result import Release, open_release
     from openprior.schema.base import Schema
     from openprior.schema.reading_rules import Reading
 
@@ -91,7 +92,7 @@ _HOMES = {
     "Progress": "progress",
     "PublicProxy": "methods.public",
     "Reading": "schema.reading_rules",
-    "Release": "releases.release",
+    "Release": "releases.result",
     "Schema": "schema.base",
     "Tilt": "methods.tilt",
     "Workload": "questions.workload",
@@ -104,7 +105,7 @@ _HOMES = {
     "evaluate_groups": "evaluation.groups",
     "evaluate_quality": "evaluation.quality",
     "mechanisms": "methods.base",
-    "open_release": "releases.release",
+    "open_release": "releases.result",
     "plan": "guidance.plan",
     "random_marginals": "questions.workload",
     "release": "releases.release",

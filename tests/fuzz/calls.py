@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import openprior as op
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from tests.console import Said, say
 
 __all__ = ["Call", "Generator", "command", "released", "sound"]

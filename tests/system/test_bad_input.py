@@ -457,7 +457,7 @@ def test_evaluate(place: Path) -> None:
         say("evaluate", "out", "--private", "private.csv", "--workload", "zip"), "'zip'", "there are"
     )
     check_refused(
-        say("evaluate", "out", "--private", "private.csv", "--report", "."), "report", "another place"
+        say("evaluate", "out", "--private", "private.csv", "--report", "out"), "report", "another place"
     )
     assert not Path("out.evaluation").exists()
 

@@ -44,7 +44,7 @@ def test_a_survey_of_every_format_is_read_drafted_and_released(form: str, tmp_pa
 
     schema = op.Schema.draft(public, exclude=[source.columns[3]])
     kinds = [column.kind for column in schema.columns]
-    assert kinds == ["integer" if form == "por" else "categorical", "integer", "datetime", "categorical"]
+    assert kinds == ["ordered" if form == "por" else "categorical", "integer", "datetime", "categorical"]
     op.release(
         private,
         public,

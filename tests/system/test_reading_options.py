@@ -38,7 +38,7 @@ def write(path: Path, seed: int) -> None:
     for _ in range(300):
         pay = f"{rng.gamma(2.0, 1500.0):,.2f}".translate(str.maketrans(",.", ".,"))
         day = f"{rng.integers(1, 29):02}.{rng.integers(1, 13):02}.2018"
-        height = rng.choice(["k.A.", "-9", *map(str, range(160, 180))])
+        height = rng.choice(["k.A.", "-9", *map(str, range(155, 185))])
         lines.append(f"{height};{pay};{day};{rng.choice(['Köln', 'Jülich'])}")
     path.write_bytes("\n".join(lines).encode("cp1252"))
 

@@ -341,7 +341,7 @@ def test_what_is_no_progress_is_refused_before_anything_is_read(wrong: Any) -> N
         lambda: op.tune("nowhere.csv", epsilon=1.0, delta=1e-9, progress=wrong),
         lambda: op.audit(op.Mst(), progress=wrong),
     ):
-        with pytest.raises(OptionError, match=r"progress .* give True, False or a function of one Progress"):
+        with pytest.raises(OptionError, match=r"progress .* give True, False or such a function"):
             call()
 
 

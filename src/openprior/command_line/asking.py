@@ -12,7 +12,7 @@ from openprior.errors import OptionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from openprior.releases.release import Release
+    from openprior.releases.result import Release
     from openprior.schema.base import Schema
 
 __all__ = ["add_to"]

@@ -87,7 +87,7 @@ def evaluate(
     typer.echo(errors.notice)
     for name, value in facts.items():
         typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
-    for loss in errors.losses[:3]:
+    for loss in [loss for loss in errors.losses if max(loss.outside, loss.unseen) >= 0.01][:3]:
         outside = f"; outside the schema: {loss.words}" if loss.outside else ""
         typer.echo(f"  values of {loss.column}: {loss.before:.1%} off, codes {loss.after:.1%}{outside}")
     for entry in detail.get("groups", [])[:3]:

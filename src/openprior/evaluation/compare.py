@@ -29,7 +29,7 @@ from openprior.questions.workload import (
     all_marginals,
     workload_on,
 )
-from openprior.releases.release import Release, open_release
+from openprior.releases.result import Release, open_release
 from openprior.releases.view import counted
 from openprior.report.side_by_side import Distances
 from openprior.schema.base import Schema

@@ -25,7 +25,7 @@ from openprior.privacy.session import Purpose, open_question
 from openprior.questions.workload import WorkloadLike
 from openprior.releases.certificate import Certificate, certify
 from openprior.releases.folder import seal
-from openprior.releases.release import Release, open_release
+from openprior.releases.result import Release, open_release
 from openprior.report import render
 from openprior.whole import appearing
 

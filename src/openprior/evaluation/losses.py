@@ -9,6 +9,7 @@ values lie beyond the last number); of listed values it is the total variation, 
 that is not listed is like nothing released. Both are shares of rows, 0 to 1.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,9 @@ __all__ = ["LARGE", "Loss", "losses_of", "warning_of"]
 LARGE = 0.05
 """The share of rows from which a loss is told before anything else."""
 
+_RARELY = 1.63
+"""Kolmogorov's distance of samples of n and m rows is beyond 1.63·√(1/n + 1/m) in 1 of 100 cases."""
+
 Counts = NDArray[np.int64]
 
 
@@ -49,6 +53,8 @@ class Loss:
     """The share of private rows by what became of them: inside, first, last, below, above, not listed, …"""
     effects: Mapping[str, str]
     """What the schema made of those that do not fit."""
+    by_chance: float = 0.0
+    """The distance that two samples of so many rows from one population rarely have (1 in 100)."""
 
     @property
     def outside(self) -> float:
@@ -59,6 +65,11 @@ class Loss:
     def unseen(self) -> float:
         """How much of the distance the codes do not show."""
         return max(self.before - self.after, 0.0)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the schema hides more than a few rows in a hundred, and more than chance would."""
+        return self.unseen >= max(LARGE, self.by_chance)
 
     @property
     def words(self) -> str:
@@ -103,6 +114,7 @@ def losses_of(
                 after=_distance(column, p, q),
                 shares=dict(zip(FATES, became.tolist(), strict=True)),
                 effects={FATES[fate]: effect(column, fate) for fate in outside_of(column)},
+                by_chance=_RARELY * math.sqrt(1 / n + 1 / m),
             )
         )
     return tuple(sorted(found, key=lambda loss: -loss.before))
@@ -110,7 +122,7 @@ def losses_of(
 
 def warning_of(losses: tuple[Loss, ...]) -> str | None:
     """The largest loss in words, if the schema makes it large; it is the first thing to be read."""
-    lost = [loss for loss in losses if max(loss.outside, loss.unseen) >= LARGE and loss.before >= LARGE]
+    lost = [loss for loss in losses if loss.is_large]
     if not lost:
         return None
     worst = max(lost, key=lambda loss: loss.before)

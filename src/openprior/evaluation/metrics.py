@@ -17,7 +17,7 @@ from openprior.errors import OptionError, ReleaseError
 from openprior.evaluation.losses import Loss, losses_of, warning_of
 from openprior.given import choice, path_of
 from openprior.questions.workload import Marginal, Workload, WorkloadLike, all_marginals, workload_on
-from openprior.releases.release import Release, open_release
+from openprior.releases.result import Release, open_release
 from openprior.releases.view import counted, view_of
 from openprior.report import render
 from openprior.schema.base import Schema, need_schema

@@ -7,6 +7,7 @@ costs.py           seconds and megabytes of each method, roughly
 speed.py           how fast this machine is
 plan_words.py      a plan in words and tables
 schema_check.py    what a schema does to a table: clipped, other, missing
+outside.py         what falls outside the schema, asked within a screening
 screen.py          which public table is closest to the private one, for a small ε
 mixture_error.py   how well the public rows could answer if reweighted at best
 tune.py            which method with which options, decided on public data

@@ -66,6 +66,11 @@ class ColumnCheck:
         return sum(self.shares[FATES[fate]] for fate in OUTSIDE)
 
     @property
+    def has_bins(self) -> bool:
+        """Whether it has a first and a last bin."""
+        return self.kind in ("integer", "real", "datetime")
+
+    @property
     def at_the_ends(self) -> float:
         """The share of rows in the first or last bin, beside those outside."""
         return self.shares[FATES[FIRST]] + self.shares[FATES[LAST]]
@@ -74,9 +79,9 @@ class ColumnCheck:
     def words(self) -> str:
         """What becomes of the values that do not fit, and of missing ones."""
         told = [
-            f"{share:.1%} {fate}: {self.effects[fate]}"
+            f"{percent(share)} {fate}: {self.effects[fate]}"
             for fate, share in self.shares.items()
-            if fate in self.effects and share > (self.reach or 0.0)
+            if self.effects.get(fate, fate) != fate and share > (self.reach or 0.0)
         ]
         seen = f" (such as {', '.join(map(repr, self.examples))})" if self.examples else ""
         return "; ".join(told) + seen
@@ -124,8 +129,8 @@ class SchemaCheck(Shown):
         """In a sentence."""
         if not self.worst:
             sure = "" if self.certificate is None else ", as far as the noise lets see"
-            return f"every column holds at least {1 - _NOTABLE:.0%} of its values as they are{sure}"
-        named = ", ".join(f"{c.name} {c.outside:.1%}" for c in self.worst[:5])
+            return f"every column holds at least {100 * (1 - _NOTABLE):g} % of its values as they are{sure}"
+        named = ", ".join(f"{c.name} {percent(c.outside)}" for c in self.worst[:5])
         more = f" and {len(self.worst) - 5} more" if len(self.worst) > 5 else ""
         return f"not held as they are: {named}{more}; widen bounds or list values before you release"
 
@@ -135,7 +140,8 @@ class SchemaCheck(Shown):
             (
                 c.name,
                 c.kind,
-                *(percent(c.shares[fate]) for fate in ("first", "last", "missing")),
+                *(percent(c.shares[fate]) if c.has_bins else "" for fate in ("first", "last")),
+                percent(c.shares["missing"]),
                 percent(c.outside),
                 c.words,
             )

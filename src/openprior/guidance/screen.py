@@ -19,24 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
 from openprior.given import choice, several
+from openprior.guidance.outside import Outside, ask_outside
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.scores import CellScores, L1Score, SumScore
+from openprior.privacy.scores import L1Score, SumScore
 from openprior.privacy.session import Purpose, open_question
-from openprior.privacy.statistics import CellCount, Total
+from openprior.privacy.statistics import Total
 from openprior.privacy.unit import Relation
 from openprior.questions.workload import Workload, all_marginals
 from openprior.releases.certificate import Certificate, certify
 from openprior.schema.base import Schema, need_schema, reading_of
-from openprior.schema.fates import FATES, Fate, effect, hidden, with_fates
+from openprior.schema.fates import with_fates
 from openprior.schema.reading_rules import Reading
 from openprior.tables.encode import Table, encode_table
 from openprior.tables.same import open_apart
@@ -47,44 +47,6 @@ __all__ = ["Screened", "Screening", "screen"]
 BY = ("distance", "mixture")
 _TOTAL = 0.1
 """Share of the budget that measures the number of rows, where it is private."""
-_OUTSIDE = 0.2
-"""Share of the budget that asks what falls outside the schema: half selects a column, half counts it."""
-_LOSS = 0.05
-"""The share of rows outside the schema from which no table may be called close."""
-
-
-@dataclass(frozen=True)
-class Outside:
-    """What falls outside the schema, in the column where that seems to be most; measured with noise."""
-
-    column: str
-    why: str
-    """below, above, not listed or unreadable."""
-    effect: str
-    """What the schema makes of such values."""
-    share: float
-    """Of the private rows, with noise."""
-    low: float
-    high: float
-    """95 % interval of the true one."""
-
-    @property
-    def is_large(self) -> bool:
-        """Whether it is beyond what noise may say, and beyond what does not matter."""
-        return self.low > 0.01 and self.share >= _LOSS
-
-    @property
-    def words(self) -> str:
-        """What was found."""
-        between = f"95 %: {self.low:.1%} to {self.high:.1%}"
-        if self.is_large:
-            return (
-                f"the schema cannot hold {max(self.share, 0):.1%} ({between}) of column '{self.column}': "
-                f"{self.why}, {self.effect}; correct the schema first, then screen again"
-            )
-        if self.high - self.low > 0.4:
-            return "the noise at this ε hides how much falls outside the schema; raise ε"
-        return f"little seems to fall outside the schema: {between} in column '{self.column}' ({self.why})"
 
 
 @dataclass(frozen=True)
@@ -217,7 +179,7 @@ def screen(
     ) as session:
         curator = session.curator
         n = float(curator.n) if curator.unit.n_is_public else _noisy_total(curator)
-        outside = _ask_outside(curator, fates, n)
+        outside = ask_outside(curator, fates, n, _noise(curator))
         screened = []
         for (name, table), share in zip(
             tables.rows.items(), curator.shares([1.0] * len(tables.rows)), strict=True
@@ -294,27 +256,6 @@ def _noise(curator: Curator) -> str:
 def _noisy_total(curator: Curator) -> float:
     share, _ = curator.shares([_TOTAL, 1 - _TOTAL])
     return max(1.0, float(curator.measure(Total(), share, noise=_noise(curator)).values[0]))
-
-
-def _ask_outside(curator: Curator, fates: Mapping[str, Fate], n: float) -> Outside | None:
-    """The column of which most rows fall outside the schema for one reason, and how many; None if none can.
-
-    Proof: one cell of a column's fates is a count of rows, so selection and count have the sensitivities that
-    `CellScores` and `CellCount` derive; both are charged. ∎
-    """
-    cells = Cells(curator.domain, [(fate.name,) for fate in fates.values()])
-    only = np.array(
-        [i * len(FATES) + why for i, fate in enumerate(fates.values()) for why in hidden(fate.of)]
-    )
-    if not len(only):
-        return None
-    choosing, counting, _ = curator.shares([_OUTSIDE / 2, _OUTSIDE / 2, 1 - _OUTSIDE])
-    chosen = int(only[curator.select(CellScores(cells, only, np.zeros(len(only))), choosing)])
-    fate, why = fates[list(fates)[chosen // len(FATES)]], chosen % len(FATES)
-    measured = curator.measure(CellCount((fate.name,), why), counting, noise=_noise(curator))
-    share, reach = float(measured.values[0]) / n, reach95(measured) / n
-    low, high = (min(max(v, 0.0), 1.0) for v in (share - reach, share + reach))
-    return Outside(fate.reads, FATES[why], effect(fate.of, why), share, low, high)
 
 
 def _lossy(screened: Screened, outside: Outside) -> Screened:

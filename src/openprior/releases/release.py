@@ -9,7 +9,6 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
-from openprior.display import Sheet, Shown, how_many, listed
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, PublicTable, pure_choices
@@ -34,16 +32,13 @@ from openprior.privacy.unit import Unit
 from openprior.progress import phase, telling
 from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
-from openprior.releases.answers import labelled
-from openprior.releases.answers_file import all_answers
-from openprior.releases.certificate import Certificate, certify
+from openprior.releases.certificate import certify
 from openprior.releases.description import Description, described_as
-from openprior.releases.folder import read, write
-from openprior.releases.frames import pandas_frame, polars_frame
+from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
-from openprior.releases.more_rows import draw_rows
+from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
-from openprior.releases.view import View, view_of
+from openprior.releases.view import view_of
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
 from openprior.tables.decode import Decoder
@@ -55,123 +50,7 @@ from openprior.whole import appearing, fresh, sweep
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Release", "open_release", "release"]
-
-_WIDE = 12
-"""Columns of the synthetic rows that a notebook shows."""
-
-
-class Release(Shown):
-    """What is handed over. Everything in it is differentially private; none of it needs the private table."""
-
-    def __init__(
-        self,
-        *,
-        synthetic: "pa.Table",
-        model: Model,
-        certificate: Certificate,
-        schema: Schema,
-        workload: Workload,
-        measurements: Measurements,
-        public: View | None = None,
-        codes: Table | None = None,
-        seconds: float | None = None,
-    ) -> None:
-        self._codes = codes
-        self.synthetic = synthetic
-        """Synthetic rows with the original labels and types."""
-        self.model = model
-        """The distribution behind them."""
-        self.certificate = certificate
-        """The proof of what it cost."""
-        self.schema = schema
-        """What the columns are."""
-        self.workload = workload
-        """What was asked for."""
-        self.measurements = measurements
-        """Every noisy number that was measured."""
-        self.public = public
-        """What the public table says beside them, if there was one."""
-        self.seconds = seconds
-        """How long it took, where it was made in this process; depends on the private rows, so it is never written."""
-
-    @property
-    def codes(self) -> Table:
-        """The synthetic rows as codes of the schema."""
-        if self._codes is None:
-            self._codes = encode_table(self.synthetic, self.schema.plain)
-        return self._codes
-
-    def answers(self, columns: Iterable[str] | None = None) -> "pa.Table":
-        """The estimated counts of any marginal, one row per cell, with labels, and 95 % intervals where they exist.
-
-        `columns` are names in any order; a level of a hierarchy may stand for its column. Without them, all answers of
-        the release in one table: those to its workload, with one column per attribute (null where a marginal lacks
-        it), and those to the queries that were measured.
-        """
-        if columns is None:
-            return all_answers(self.model, self.schema, self.measurements, self.workload)
-        return labelled(self.model, self.schema, self.measurements, columns)
-
-    def rows(
-        self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
-    ) -> "pa.Table":
-        """More rows, fewer, or rows with given values, with labels and types; the released rows if nothing is asked.
-
-        n       how many; with `where`, as many as the release expects there if not given
-        where   labels by column or level, such as {"sex": "F", "age": ["[18, 30)", 45]}: one or several; a number or
-                a date stands for the bin it lies in, None for missing
-        seed    for the same rows again; fresh ones if not given
-
-        Post-processing of the release: it costs nothing and knows no more than the released model. Rows are drawn from
-        the model, restricted to what is asked; a model that cannot be restricted has its released rows filtered. The
-        table's metadata say which (`openprior`). Inside a bin, values are those of released rows.
-        """
-        return draw_rows(
-            self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
-        )
-
-    def to_pandas(self) -> Any:
-        """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
-        return pandas_frame(self.synthetic, self.schema)
-
-    def to_polars(self) -> Any:
-        """The synthetic rows as a Polars DataFrame."""
-        return polars_frame(self.synthetic)
-
-    def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
-        check_format(choice("format", format, *FORMATS), self.schema)
-        folder = fresh(path)
-        with appearing(folder) as draft:
-            write(self, draft, format)
-        return folder
-
-    def sheet(self) -> Sheet:
-        """What it is, what it cost, and what is in it."""
-        c = self.certificate
-        rows = [
-            ("rows", f"{self.synthetic.num_rows:,}"),
-            ("columns", f"{len(self.schema.names):,}: {listed(self.schema.names, 12)}"),
-            ("mechanism", c.mechanism),
-            ("ε, δ", f"{c.epsilon:g}, {c.delta:g}"),
-            ("asked for", f"the counts of {how_many(len(self.workload), 'marginal')}"),
-        ]
-        if self.public is not None:
-            name = c.description.public
-            rows.append(("public table", f"{name + ', ' if name else ''}{self.public.rows:,} rows"))
-        rows += [(name, text) for name, text in c.description.to_dict().items() if text and name == "contact"]
-        name = c.description.title or ("" if c.dataset == "table" else c.dataset)
-        title = f"Release of {name}" if name else "Release"
-        return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
-
-    def _repr_html_(self) -> str:
-        first = self.synthetic.slice(0, 5).to_pylist()
-        names = self.synthetic.column_names
-        shown = tuple(tuple("" if row[a] is None else str(row[a]) for a in names[:_WIDE]) for row in first)
-        more = f"… and {len(names) - _WIDE} more columns" if len(names) > _WIDE else ""
-        rows = Sheet("The first synthetic rows", tuple(names[:_WIDE]), shown, (more,) if more else ())
-        return super()._repr_html_() + rows.html()
+__all__ = ["release"]
 
 
 @watched
@@ -301,14 +180,6 @@ def release(
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
     return result
-
-
-def open_release(path: str | Path) -> Release:
-    """Open a release folder, which must be just as it was written; needs no private data."""
-    return Release(**read(path_of("a release folder", path, error=ReleaseError)))
-
-
-# Before the budget is touched.
 
 
 def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:

@@ -8,7 +8,6 @@ from openprior.tables.naming import ending, told
 __all__ = ["refuse_foreign"]
 
 _ZIP = (b"PK\x03\x04",)
-_SQLITE = (b"SQLi",)
 _FOREIGN: dict[str, tuple[str, tuple[bytes, ...]]] = {
     ".orc": ("an ORC file", (b"ORC",)),
     ".avro": ("an Avro file", (b"Obj\x01",)),
@@ -16,8 +15,6 @@ _FOREIGN: dict[str, tuple[str, tuple[bytes, ...]]] = {
     ".arrow": ("an Arrow file", (b"ARRO", b"\xff\xff\xff\xff")),
     ".rds": ("an R file", (b"\x1f\x8b", b"BZh", b"\xfd7zX")),
     ".rdata": ("an R file", (b"\x1f\x8b", b"BZh", b"\xfd7zX")),
-    ".sqlite": ("an SQLite file", _SQLITE),
-    ".db": ("an SQLite file", _SQLITE),
     ".pdf": ("a PDF file", (b"%PDF",)),
     ".docx": ("a Word file", _ZIP),
 }
@@ -29,7 +26,5 @@ def refuse_foreign(path: Path, start: bytes) -> None:
     if not what:
         return
     if start.startswith(signs):
-        if signs == _SQLITE:
-            raise SourceError(f"{told(path)} is {what}; name a table in it: sqlite:{told(path)}#TABLE")
         raise SourceError(f"{told(path)} is {what}, which is not read here; save the table as CSV or Parquet")
     raise SourceError(f"{told(path)} is not {what}; write it again or rename it")

@@ -4,8 +4,8 @@ A code says only which bin. Public values show how a column is spread inside it:
 are of another time or place. Where a bin has none, or where they end before it does (the years after the public table
 was made, say), to draw from them would leave a gap that the private table need not have, so there the draw is uniform
 over the whole bin, at the column's step. Public values are fit for a bin if they *reach both its ends*: the gap to each
-is at most one step, a tenth of the bin, or the widest gap between four or more of them (codes and first days of months have gaps
-everywhere). An end that is open has no gap.
+is at most one step, a tenth of the bin, or the widest gap between four or more of them (codes and first days of months
+have gaps everywhere). An end that is open has no gap.
 
 None of this uses private data: it is post-processing of the codes.
 """

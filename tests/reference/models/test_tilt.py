@@ -19,6 +19,7 @@ from openprior.models.tilted.prior import _on_simplex, _Parts, fit_prior, unifor
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.measurement import Measurement
+from openprior.progress import Phase
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 
@@ -57,7 +58,9 @@ def dependent_codes(shape: Sequence[int], rows: int, seed: int) -> np.ndarray:
 def make_prior(kind: str, *, shape: Sequence[int] = SHAPE, rows: int = 120, seed: int = 0) -> PriorArrays:
     """All kinds, fitted; few anchors, so that every (kind, origin, row) can be enumerated."""
     codes = dependent_codes(shape, rows, seed)
-    parts = _Parts(codes, np.array(shape, np.int64), np.random.default_rng(seed))
+    parts = _Parts(
+        codes, np.array(shape, np.int64), np.random.default_rng(seed), Phase("fitting", None, None)
+    )
     return parts.arrays(KINDS[kind], 0.3)
 
 
@@ -209,7 +212,7 @@ def test_no_value_is_impossible(kind: str) -> None:
     shape = (3, 4, 1, 5)
     codes = np.zeros((40, 4), np.uint16)
     codes[:, 3] = np.arange(40) % 2
-    parts = _Parts(codes, np.array(shape, np.int64), np.random.default_rng(0))
+    parts = _Parts(codes, np.array(shape, np.int64), np.random.default_rng(0), Phase("fitting", None, None))
     joint, _, _ = joint_density(parts.arrays(KINDS[kind], 0.1), enumerate_cells(shape))
     assert (joint > 0).all()
     np.testing.assert_allclose(joint.sum(), 1.0, atol=1e-5)

@@ -284,7 +284,7 @@ def test_a_part_does_not_answer_about_its_key() -> None:
         ("marginal(,a)", "not understood"),
         ("marginals(a)", "not understood"),
         ("Marginal(a)", "not understood"),
-        ("marginal(a) marginal(b)", r"not|domain"),
+        ("marginal(a) marginal(b)", r"not|domain|no column"),
         ("prefix(a)", "not understood"),
         ("prefixes(a, b)", "not understood"),
         ("prefixes()", "not understood"),

@@ -11,7 +11,7 @@ import pytest
 import openprior as op
 from openprior.errors import OpenPriorError, OptionError, ReleaseError
 from openprior.evaluation.metrics import NOTICE
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.schema.base import Schema
 from openprior.schema.columns import Categorical
 from tests.console import say

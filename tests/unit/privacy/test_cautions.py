@@ -8,7 +8,7 @@ import pytest
 import openprior as op
 from openprior.errors import OpenPriorWarning
 from openprior.privacy.cautions import few_rows, large_epsilon
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.schema.base import Schema
 from tests.conftest import SIZES, arrow, random_table
 

@@ -23,7 +23,7 @@ from openprior.releases.answers import labelled
 from openprior.releases.intervals import known_about
 from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import MODEL, RELEASED, origin_of
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.tables.conditions import allowed_codes
 from openprior.tables.encode import encode_table
 

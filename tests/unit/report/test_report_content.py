@@ -14,7 +14,7 @@ import openprior as op
 from openprior.evaluation.metrics import evaluate
 from openprior.privacy.events import Candidates, Event, Exponential, event_from_dict
 from openprior.releases.certificate import Certificate
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.releases.view import view_of
 from openprior.report import render
 from openprior.report.budget import budget_of

@@ -15,7 +15,7 @@ from openprior.errors import OpenPriorError, OpenPriorWarning
 from openprior.releases import release as resumed
 from openprior.releases.certificate import Certificate
 from openprior.releases.description import described_as
-from openprior.releases.release import Release
+from openprior.releases.result import Release
 from openprior.report import render
 from openprior.report.heat import heat_picture, text_width
 from openprior.report.scope import scope_of
@@ -140,7 +140,7 @@ def test_where_values_inside_bins_came_from() -> None:
     assert scope.uniform == ("income",) and scope.knows_inside
     poor = rows(2).filter(pc.less(rows(2)["income"], 12_000))
     page = render(release(poor))
-    assert "In some bins of <b>income, age</b> the synthetic values are spread evenly" in page
+    assert "In some bins of <b>income</b> the synthetic values are spread evenly" in page
     assert "1 bin from public rows, 2 bins spread evenly" in page
 
 

@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "t.sav": (b"garbage", "cannot be read as a .sav file"),
     "t.dta": (b"garbage", "cannot be read as a .dta file"),
     "t.sas7bdat": (b"garbage", "cannot be read as a .sas7bdat file"),
-    "t.db": (b"SQLite format 3", "is an SQLite file; name a table in it: sqlite:.*#TABLE"),
+    "t.db": (b"SQLite format 3", "is a database; name a table in it: sqlite:.*#TABLE"),
     "t.orc": (b"ORC and more", "is an ORC file, which is not read here; save the table as CSV or Parquet"),
     "t.pdf": (b"%PDF-1.7", "is a PDF file, which is not read here"),
     "t.parquet": (b"garbage", "is not a Parquet file"),
