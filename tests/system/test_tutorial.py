@@ -50,8 +50,12 @@ def masked(text: str) -> str:
     text = re.sub(
         r"^survey-2023: .*$", "survey-2023: …", text, flags=re.MULTILINE
     )  # what the noise lets screen say
-    text = re.sub(r"^  values of .*\n", "", text, flags=re.MULTILINE)  # of which columns depends on the noise
-    text = re.sub(r"little seems to fall outside the schema: [^)]*\)", "little …", text)
+    text = re.sub(
+        r"in column '\w+' \([a-z ]+\)$", "in column …", text, flags=re.MULTILINE
+    )  # where it found most
+    text = re.sub(
+        r"(^  values of .*\n)+", "values of …\n", text, flags=re.MULTILINE
+    )  # the columns that are off most
     text = re.sub(r"\d[\d,]*(\.\d+)?(e-?\d+)?", "#", text)
     return " ".join(re.sub(r"[━─]+", "─", text).split())
 

@@ -142,8 +142,8 @@ def compare(
     if json:
         print_json({**compared.as_dict(), "report": str(place)})
         return
-    if compared.notice:
-        typer.echo(compared.notice)
+    for line in filter(None, (*compared.losses(), compared.notice)):
+        typer.echo(line)
     headings, rows = compared.table()
     print_table(f"{len(rows)} releases", headings, rows)
     headings, rows = compared.column_table()
@@ -201,6 +201,7 @@ def estimate(
         f"workload error {max(errors.workload_error, 0):.4f} (95 %: {errors.low:.4f} to {errors.high:.4f}), "
         f"largest error of a cell {errors.max_error:.4f} ({errors.max_low:.4f} to {errors.max_high:.4f})"
     )
+    typer.echo("It is the error of codes: what the schema cannot hold of a value is not in it.")
     for line in (errors.statement, errors.together, *options.ledger_note(ledger), f"wrote {place}"):
         typer.echo(line)
 

@@ -97,11 +97,14 @@ class Comparison(Shown):
     def _far(self, one: str, other: str) -> str:
         return "" if one == other else f"{self.distances[one, other]:.4f}"
 
+    def losses(self) -> tuple[str, ...]:
+        """The large losses of each release, to be read before the numbers. NOT PRIVATE."""
+        lost = [(r.name, r.errors.warning) for r in self.releases if r.errors is not None]
+        return tuple(f"{name}: {warning}." for name, warning in lost if warning is not None)
+
     def notes(self) -> tuple[str, ...]:
         """What to know beside the numbers."""
-        lost = [(r.name, r.errors.warning) for r in self.releases if r.errors is not None]
-        notes = [f"{name}: {warning}." for name, warning in lost if warning is not None]
-        notes += [
+        notes = [
             f"Compared on {how_many(len(self.workload), 'marginal')} of {how_many(len(self.columns), 'column')}; "
             "errors and distances are L1 (0 is equal, 2 has nothing in common), their mean over these marginals."
         ]
@@ -115,7 +118,8 @@ class Comparison(Shown):
     def sheet(self) -> Sheet:
         """One line per release."""
         headings, rows = self.table()
-        return Sheet(f"{len(rows):,} releases side by side", headings, rows, self.notes(), self.notice)
+        first = " ".join((*self.losses(), self.notice))
+        return Sheet(f"{len(rows):,} releases side by side", headings, rows, self.notes(), first)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -142,7 +146,13 @@ class Comparison(Shown):
         headings, rows = self.table()
         names = tuple(r.name for r in self.releases)
         return render_comparison(
-            names, headings, rows, self.per_column, self.distances, self.notes(), self.notice
+            names,
+            headings,
+            rows,
+            self.per_column,
+            self.distances,
+            (*self.losses(), *self.notes()),
+            self.notice,
         )
 
     def save(self, path: str | Path) -> Path:

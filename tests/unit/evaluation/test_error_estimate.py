@@ -43,7 +43,9 @@ def test_it_is_the_exact_error_plus_little_noise_and_its_interval_covers(of: str
     found = [op.estimate_error(release, PRIVATE, epsilon=0.5, delta=delta, of=of, seed=s) for s in seeds]
     errors = np.array([f.workload_error for f in found])
     # Half of the budget each; one person moves the first by 2/n, the second by 1/n.
-    assert errors.mean() == pytest.approx(exact.workload_error, abs=3 * errors.std() / np.sqrt(len(seeds)) + 1e-3)
+    assert errors.mean() == pytest.approx(
+        exact.workload_error, abs=3 * errors.std() / np.sqrt(len(seeds)) + 1e-3
+    )
     if delta == 0:
         assert errors.std() == pytest.approx(np.sqrt(2) * 2 / (3000 * 0.25), rel=0.25)
     inside = np.mean([f.low <= exact.workload_error <= f.high for f in found])
