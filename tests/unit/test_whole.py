@@ -91,6 +91,6 @@ def test_nothing_is_put_into_a_release(place: str, tmp_path: Path) -> None:
     assert fresh(tmp_path / "release" / "x").name == "x"
     (tmp_path / "release" / "report.html").touch()
     for check in (fresh, check_new):
-        with pytest.raises(ReleaseError, match="x would be in the release folder .*, which is closed"):
+        with pytest.raises(ReleaseError, match=r"x would be in the release folder .*, which is closed"):
             check(tmp_path / place)
     assert fresh(tmp_path / "x").name == "x"

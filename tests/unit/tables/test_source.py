@@ -289,7 +289,7 @@ def test_what_arrow_says_of_a_file_is_not_kept_as_a_context(tmp_path: Path) -> N
     tries = (
         lambda: list(open_source(pads.dataset(tmp_path / "private.csv", format="csv")).batches()),
         lambda: list(clinic.batches()),
-        lambda: part.split(),  # type: ignore[attr-defined]
+        part.split,  # type: ignore[attr-defined]
         lambda: open_source(folder / "part.parquet"),
     )
     for attempt in tries:
