@@ -146,3 +146,10 @@ def test_opening_decodes_no_row(encoding: str, tmp_path: Path) -> None:
     source = open_source(path, schema)
     with pytest.raises(SourceError, match=f"has text that is not {encoding}"):
         list(source.batches(["n"]))
+
+
+def test_an_integer_of_thousands_of_digits_stops_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f'{{"n": {value}}}\n' for value in (7, "9" * 5000, "-" + "9" * 5000, 3)))
+    schema = Schema.from_toml('[columns.n]\nkind = "integer"\nlow = 0\nhigh = 9\nout_of_domain = "clip"\n')
+    assert encode_table(path, schema, private=True).columns[0].tolist() == [7, 9, 0, 3]
