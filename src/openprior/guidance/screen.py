@@ -265,10 +265,10 @@ def _noisy_total(curator: Curator) -> float:
 
 
 def _lossy(screened: Screened, outside: Outside) -> Screened:
-    """A table that seems close, where the schema hides how far it is."""
+    """A table cannot be called close where the schema hides how far it is."""
     return replace(
         screened,
-        verdict=f"{screened.verdict}; the distance leaves out what the schema loses of '{outside.column}'",
+        verdict=f"cannot be judged yet: its distance leaves out what the schema loses of '{outside.column}'",
     )
 
 

@@ -65,7 +65,7 @@ class CsvFile:
         except _NulError:
             problem = (
                 f"the header of {shown} has a NUL in it, so it is no text in {self._reading.encoding}; if it is in "
-                f"another encoding, {_SAY}, else save the table as CSV"
+                f"another encoding, {_SAY}, else save it anew"
             )
         except BROKEN:
             problem = self._damaged()
@@ -162,9 +162,7 @@ class CsvFile:
 
     def _not_decoded(self, what: str) -> str:
         if self._is_utf8:
-            return (
-                f"{what} is not UTF-8; if it is text in another encoding, {_SAY}, else save the table as CSV"
-            )
+            return f"{what} is not UTF-8; if it is text in another encoding, {_SAY}, else save it anew"
         return f"{what} is not {self._reading.encoding}; find out which encoding it has, and say that"
 
     def _damaged(self) -> str:
