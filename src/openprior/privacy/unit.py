@@ -9,6 +9,7 @@ Two tables are neighbours when they differ in one person, who owns at most Δ ro
 Every other module asks a `Unit` for its sensitivities; no number below is written anywhere else.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -102,7 +103,7 @@ class Unit:
 
 
 def _relation(name: str) -> Relation:
-    try:
+    with contextlib.suppress(ValueError, TypeError):
         return Relation(name)
-    except (ValueError, TypeError):
-        raise OptionError(f"relation {shown(name)} is unknown; use 'replace-one' or 'add-remove'") from None
+    # Outside the handler: Python's own error has the name in it, which may be a table.
+    raise OptionError(f"relation {shown(name)} is unknown; use 'replace-one' or 'add-remove'")

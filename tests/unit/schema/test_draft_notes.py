@@ -335,3 +335,8 @@ def test_types_that_arrow_does_not_count() -> None:
     held = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, b"1" * 16], pa.binary(16)))
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), held)
     assert Schema.draft(pa.table({"x": coded}))["x"].kind == "categorical"  # a UUID is text
+
+
+def test_one_number_in_two_spellings_is_one() -> None:
+    assert Schema.draft(pa.table({"x": [0.0, -0.0] * 4 + [1.0] * 8}))["x"].values == (0, 1)
+    assert Schema.draft(pa.table({"x": ["1", "1.0", "2"] * 9}))["x"].values == (1.0, 2.0)

@@ -5,10 +5,12 @@ Ranges and bins are of quantities, and their ends are open. A value that many ro
 step wide, and so does one that stands for missing (999), so that neither is spread over its neighbours.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from openprior.schema.bins import Integer, Real
 from openprior.schema.columns import Column, Ordered
@@ -45,7 +47,11 @@ def number(
         whole = values.dtype.kind in "iu" or bool(
             (values == np.floor(values)).all() and abs(values).max() < _EXACT
         )
-    values = values.astype(np.int64) if whole else values.astype(np.float64)
+    values = values.astype(np.int64) if whole else values.astype(np.float64) + 0.0
+    own_values, where = np.unique(values, return_inverse=True)
+    if len(own_values) < len(values):  # 1 and 1.0, 0 and −0.0 are one number
+        values, counts = own_values, np.bincount(where, counts).astype(np.int64)
+        found = replace(found, values=pa.array(values), counts=counts)
     is_short = whole and int(values.max()) - int(values.min()) < _OWN_CODES
     codes = sentinels(values)
     if few(values, counts, _CODES if is_short else min(_CODES, options.bins)):
