@@ -4,7 +4,7 @@ import pytest
 
 from tests.fuzz.runner import KINDS, case, failures
 
-FEW, MANY, PORTION = 1000, 10_000, 100
+FEW, MANY, PORTION = 500, 10_000, 100
 
 
 def portions(first: int, last: int) -> pytest.MarkDecorator:

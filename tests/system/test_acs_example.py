@@ -39,6 +39,7 @@ def test_the_schema_is_as_its_comments_say(schema: op.Schema) -> None:
     assert all(c.missing_values == ("N",) for c in schema.columns if c.missing)
 
 
+@pytest.mark.slow
 def test_areas_of_massachusetts_are_better_than_last_year_alone(data_folder: Path) -> None:
     public, private = (data_folder / "nist_acs" / f"ma{year}.csv" for year in (2018, 2019))
     if not (public.is_file() and private.is_file()):

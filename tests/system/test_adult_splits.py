@@ -17,7 +17,6 @@ from openprior.tables.encode import encode_table
     ("share", "epsilons", "seeds"),
     [
         ("025", (1.0,), 1),
-        ("100", (0.1,), 1),
         *(pytest.param(s, (0.1, 1.0), 3, marks=pytest.mark.slow) for s in ("025", "050", "075", "100")),
     ],
 )

@@ -57,7 +57,7 @@ def check(path: Path, logs: list[Path]) -> Counter[str]:
     return kinds
 
 
-@pytest.mark.parametrize("kills", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_nothing_spent_is_ever_forgotten(tmp_path: Path, kills: int) -> None:
     path = tmp_path / "budget.sqlite"
     logs = [tmp_path / f"worker{i}.log" for i in range(WORKERS)]

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from pyarrow import csv
 
 import openprior as op
@@ -11,6 +12,7 @@ from openprior.tables.encode import encode_table
 SHARES = ("025", "050", "075", "100")
 
 
+@pytest.mark.slow
 def test_25_before_50_75_and_100_percent_women_in_95_of_100_runs(data_folder: Path) -> None:
     root = data_folder / "jam"
     first = root / "adult_pub025_01"

@@ -66,6 +66,7 @@ sys.exit(", ".join(broken) or 0)
 """
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_by_its_own_path() -> None:
     """Each where no other module of ours is imported; other libraries are there already, to save time."""
     files = (path.relative_to(SOURCE.parent).with_suffix("") for path in SOURCE.rglob("*.py"))

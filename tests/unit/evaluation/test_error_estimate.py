@@ -39,7 +39,7 @@ def made(relation: str = "replace-one") -> op.Release:
 def test_it_is_the_exact_error_plus_little_noise_and_its_interval_covers(of: str, delta: float) -> None:
     release = made()
     exact = op.evaluate(release, PRIVATE, of=of)
-    seeds = range(200 if delta == 0 else 60)
+    seeds = range(120 if delta == 0 else 60)
     found = [op.estimate_error(release, PRIVATE, epsilon=0.5, delta=delta, of=of, seed=s) for s in seeds]
     errors = np.array([f.workload_error for f in found])
     # Half of the budget each; one person moves the first by 2/n, the second by 1/n.
