@@ -72,14 +72,14 @@ def test_what_may_be_repeated_still_may() -> None:
 def test_identifiers_are_warned_of() -> None:
     said = say("schema", "draft", "public.csv", "-o", "draft.toml")
     warning = "warning: 'patient_id' looks like an identifier"
-    assert said.code == 0 and said.err.startswith(warning) and len(said.err.splitlines()) == 1
+    assert said.code == 0 and said.err.startswith(warning) and said.err.count("looks like an identifier") == 1
     assert "patient_id" not in said.out
     assert "patient_id" not in Schema.load("draft.toml").names
     assert Path("draft.toml").read_text().startswith("# 'patient_id' looks like an identifier")
     taken = say("schema", "draft", "public.csv", "-o", "taken.toml", "--include", "patient_id", "--json")
     assert taken.err == "" and "patient_id" in json.loads(taken.out)["sizes"]
     said = say("release", "private.csv", "--public", "public.csv", *BUDGET, *FAST, "--json")
-    assert said.code == 0 and said.err.startswith(warning) and len(said.err.splitlines()) == 1
+    assert said.code == 0 and said.err.startswith(warning) and said.err.count("looks like an identifier") == 1
     assert json.loads(said.out)["rows"] == 200
 
 

@@ -83,7 +83,8 @@ class Reservoir:
         """The widest gap between two neighbours of the sample, in each bin; 0 where they are too few to show one."""
         order = np.lexsort((self.values, self._codes))
         values, codes = self.values[order].astype(np.float64), self._codes[order]
-        gaps = np.where(np.diff(codes) == 0, np.diff(values), 0.0)
+        with np.errstate(over="ignore"):
+            gaps = np.where(np.diff(codes) == 0, np.diff(values), 0.0)
         found = np.zeros(self._column.count)
         np.maximum.at(found, codes[1:], gaps)
         several = np.bincount(codes[1:][gaps > 0], minlength=len(found)) >= _GAPS
@@ -147,7 +148,8 @@ class Inside:
         left, right = self._first.astype(np.float64), self._last.astype(np.float64)
         step = self._column.step if isinstance(self._column, Real) else self._column.grid
         near = np.maximum((right - left) * _NEAR, step or 0.0)
-        near = np.maximum(near, public.widest) * (1 + 1e-9)
+        with np.errstate(over="ignore"):  # infinitely near is near
+            near = np.maximum(near, public.widest) * (1 + 1e-9)
         below = public.least - left <= near
         above = right - public.greatest <= near
         if self._column.is_open:
