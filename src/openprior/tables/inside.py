@@ -147,8 +147,8 @@ class Inside:
         # Doubles are good enough for widths, and do not overflow.
         left, right = self._first.astype(np.float64), self._last.astype(np.float64)
         step = self._column.step if isinstance(self._column, Real) else self._column.grid
-        near = np.maximum((right - left) * _NEAR, step or 0.0)
         with np.errstate(over="ignore"):  # infinitely near is near
+            near = np.maximum((right - left) * _NEAR, step or 0.0)
             near = np.maximum(near, public.widest) * (1 + 1e-9)
         below = public.least - left <= near
         above = right - public.greatest <= near
