@@ -16,7 +16,7 @@ setup: $(STAMP) ## create .venv with everything the project needs
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "openprior needs Python 3.11 or newer; say PYTHON=python3.12 make ..."; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,files]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,files,neural]'
 	@touch $(STAMP)
 
 demo: $(STAMP) ## release the embedded demo survey, with a report
@@ -68,7 +68,7 @@ postgres: ## install a PostgreSQL server for its tests, where Debian packages ca
 
 lock: ## write constraints.txt anew from the newest versions that fit
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet -e '.[dev,spark,files]'
+	.venv-lock/bin/python -m pip install --quiet -e '.[dev,spark,files,neural]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable > constraints.txt
 	rm -rf .venv-lock
 
