@@ -16,6 +16,7 @@ import numpy as np
 
 import openprior as op
 from benchmarks.data import data_folder, jam_pair
+from benchmarks.lines import Lines, mean_and_error
 from openprior.counting.local import count_table
 from openprior.evaluation.metrics import errors_of
 from openprior.schema.base import Schema
@@ -53,7 +54,7 @@ else the machine was doing, too.
 | pair | method | ε | model | rows | max | seconds per run | seeds |
 |---|---|---|---|---|---|---|---|
 """
-Key = tuple[str, str, str]
+TABLE = Lines(RESULTS, HEADER)
 
 
 def pairs() -> Iterator[tuple[str, Any, Any, Schema, Any]]:
@@ -67,20 +68,11 @@ def pairs() -> Iterator[tuple[str, Any, Any, Schema, Any]]:
     yield "ACS 2018 to 2019", acs / "national2019.csv", acs / "national2018.csv", schema, op.all_marginals(2)
 
 
-def read() -> dict[Key, str]:
-    """The lines of the table as it is, by pair, method and ε."""
-    if not RESULTS.exists():
-        return {}
-    lines = [line for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
-    return {(c[1], c[2], c[3]): line for line in lines for c in [[x.strip() for x in line.split("|")]]}
-
-
-def write(lines: dict[Key, str]) -> None:
-    """The table, in the order of pairs, methods and ε."""
+def order() -> list[tuple[str, str, str]]:
+    """Pairs, methods and ε, as they stand in the table."""
     names = [*(p.removesuffix("_01") for p in PAIRS), "ACS 2018 to 2019"]
     epsilons = ["0", *(f"{e:g}" for e in EPSILONS)]
-    keys = [(p, m, e) for p in names for m in METHODS for e in epsilons]
-    RESULTS.write_text(HEADER + "".join(lines[k] + "\n" for k in keys if k in lines), encoding="utf-8")
+    return [(p, m, e) for p in names for m in METHODS for e in epsilons]
 
 
 def measure(
@@ -92,6 +84,7 @@ def measure(
     mechanism: Any,
     epsilon: float,
     seed: int,
+    delta: float = DELTA,
 ) -> tuple[float, float, float, float]:
     """Error of the model, of the rows, largest error, seconds."""
     begin = time.perf_counter()
@@ -101,7 +94,7 @@ def measure(
         schema=schema,
         workload=work,
         epsilon=epsilon,
-        delta=DELTA,
+        delta=delta,
         mechanism=mechanism,
         seed=seed,
     )
@@ -141,15 +134,9 @@ def main(wanted: list[str]) -> None:
                         for s in range(seeds)
                     ]
                 )
-                mean = found.mean(axis=0)
-                error = found.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.zeros(4)
-                cells = [
-                    f"{mean[i]:.4f} ± {error[i]:.4f}" if seeds > 1 else f"{mean[i]:.4f}" for i in range(3)
-                ]
-                key = name, method, f"{epsilon:g}"
-                line = f"| {' | '.join([*key, *cells])} | {mean[3]:.1f} | {seeds} |"
-                print(line, flush=True)
-                write(read() | {key: line})
+                cells = [mean_and_error(found[:, i]) for i in range(3)]
+                seconds = f"{found[:, 3].mean():.1f}"
+                TABLE.put((name, method, f"{epsilon:g}"), [*cells, seconds, str(seeds)], order())
 
 
 if __name__ == "__main__":
