@@ -35,8 +35,8 @@ HEADER = """# Seconds and memory, and how they grow
 
 Made-up tables of columns with 2, 4, 8 and 16 values in turn; a public table of a tenth of the rows; all pairs of \
 columns; ε = 1, δ = 1e-9, seed 0; every method with its defaults. Seconds of processor time over all threads, without \
-compiling, from `op.release` to the rows; megabytes: the largest memory of the process, of which about 250 are libraries \
-(500 with JAX) and the rest grows with the table. By `python -m benchmarks.growth`.
+compiling, from `op.release` to the rows; megabytes: the largest memory of the process, of which about 250 are \
+libraries (500 with JAX) and the rest grows with the table. By `python -m benchmarks.growth`.
 
 | method | table | seconds | megabytes |
 |---|---|---|---|
