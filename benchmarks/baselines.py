@@ -44,8 +44,8 @@ HEADER = f"""# The papers' baselines
 
 Mean L1 error per marginal ± standard error over {SEEDS} seeds; all 3-way marginals; replace-one; every method with \
 its defaults. *adult13*: thirteen columns as PMW^Pub's authors coded them, n = 43,931, δ = 1/n²; the others are \
-splits of JAM-PGM, δ = 1e-9. *Model*: the model's answers; *rows*: the synthetic rows; *max*: largest error of one query. \
-By `python -m benchmarks.baselines`. What the papers say of these methods, and whether it holds here, stands in \
+splits of JAM-PGM, δ = 1e-9. *Model*: the model's answers; *rows*: the synthetic rows; *max*: largest error of a \
+query. By `python -m benchmarks.baselines`. What the papers say of these methods, and whether it holds here, stands in \
 [docs/methods.md](../../docs/methods.md#what-the-papers-say). Seconds are of whatever else the machine was doing, too.
 
 | pair | method | ε | model | rows | max | seconds per run | seeds |
