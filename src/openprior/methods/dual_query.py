@@ -92,7 +92,7 @@ class DualQuery(Mechanism):
     def __post_init__(self) -> None:
         check(self.samples >= 1, f"samples ({self.samples}) must be at least 1")
         check(0 < self.eta < math.inf, f"eta ({self.eta}) must be above 0")
-        check(self.rounds is None or self.rounds >= 2, f"rounds ({self.rounds}) must be at least 2")
+        check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         one_of("start", self.start, STARTS)
         one_of("solver", self.solver, SOLVERS)
         check(
@@ -264,6 +264,8 @@ def _remark(curator: Curator, records: Table, early: int, by_the_clock: int) -> 
         f"The release rests on {records.n} records{public}, {records.unique()[0].n} of them different: every answer is "
         f"a multiple of 1/{records.n} of the rows."
     )
+    if records.n == early + 1:
+        curator.remark("With one round nothing of the private table is used: the first draws by public weights.")
     if by_the_clock:
         curator.remark(
             f"A limit in seconds stopped the search for {by_the_clock} records: another machine may find others."
