@@ -265,7 +265,9 @@ def _remark(curator: Curator, records: Table, early: int, by_the_clock: int) -> 
         f"a multiple of 1/{records.n} of the rows."
     )
     if records.n == early + 1:
-        curator.remark("With one round nothing of the private table is used: the first draws by public weights.")
+        curator.remark(
+            "With one round nothing of the private table is used: the first draws by public weights."
+        )
     if by_the_clock:
         curator.remark(
             f"A limit in seconds stopped the search for {by_the_clock} records: another machine may find others."
