@@ -19,7 +19,10 @@ from openprior.questions.workload import all_marginals
 from openprior.tables.encode import encode_table
 from tests.conftest import arrow, random_table
 
-QUICK: dict[str, dict[str, Any]] = {"tilt": {"particles": 1000, "rounds": 3}}
+QUICK: dict[str, dict[str, Any]] = {
+    "tilt": {"particles": 1000, "rounds": 3},
+    "dual-query": {"samples": 10, "solver": "search"},
+}
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
 
@@ -38,6 +41,14 @@ def test_no_promise_is_broken(name: str) -> None:
     if name != "public":
         assert max(r.movement for r in audited.rows) == pytest.approx(1.0)
         assert max(r.cost for r in audited.rows) == pytest.approx(1.0)
+
+
+def test_a_public_start_breaks_no_promise() -> None:
+    """Rounds against the public table come first, and their constants stand in every score that follows."""
+    mechanism = op.DualQuery(samples=10, solver="search", start="public", public_rounds=3)
+    audited = op.audit(mechanism, neighbours=1)  # every other run has no public table, and says so alike
+    assert audited.ok, str(audited)
+    assert max(r.movement for r in audited.rows) == pytest.approx(1.0)
 
 
 def test_a_table_of_ones_own() -> None:

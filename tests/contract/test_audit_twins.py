@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 
 import openprior as op
+from openprior.counting.cells import Cells
 from openprior.methods.base import known_total
 from openprior.models.support import SupportModel
 from openprior.privacy import selection
 from openprior.privacy.account import Account, PartPurse
 from openprior.privacy.auditing.findings import Audit
+from openprior.privacy.auditing.witness import _WatchedNoise
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
 from openprior.privacy.noise import SecureNoise
 from openprior.privacy.scores import L1Score
+from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
@@ -245,7 +248,8 @@ def test_permute_and_flip_at_the_price_of_the_exponential(monkeypatch: pytest.Mo
     caught(op.audit(Probe(steps), relation="replace-one", runs=4), "(permute-and-flip) costs")
 
 
-def test_many_draws_at_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("replace_drawn", [False, True])
+def test_many_draws_at_the_price_of_one(monkeypatch: pytest.MonkeyPatch, replace_drawn: bool) -> None:
     at = Selection.at.__func__  # type: ignore[attr-defined]
 
     def cheap(cls: Any, candidates: Any, rho: float, unit: Unit, *, draws: int, pure: bool) -> Any:
@@ -257,9 +261,45 @@ def test_many_draws_at_the_price_of_one(monkeypatch: pytest.MonkeyPatch) -> None
         scores = [
             L1Score(("b",), ((1.0, np.array(r)),)) for r in ([30.0, 0.0], [0.0, 30.0]) for _ in range(4)
         ]
-        return np.full(4, sum(curator.select_many(scores, 6, 0.3 * curator.remaining)))
+        return np.full(4, sum(curator.select_many(scores, 6, 0.3 * curator.remaining, replace=replace_drawn)))
 
     caught(audited(Probe(steps), "replace-one"), "(exponential) costs")
+
+
+def signed(curator: Curator) -> SignedCellScores:
+    """Scores of the areas and of their negations, with answers that were paid for."""
+    cells = Cells(curator.domain, [AREA])
+    return SignedCellScores(cells, np.arange(len(cells)), np.maximum(area(curator, 0.2), 0.0))
+
+
+def test_signed_scores_and_replacement_are_honest() -> None:
+    def steps(curator: Curator) -> Any:
+        return np.bincount(curator.select_many(signed(curator), 30, curator.remaining, replace=True))[:4]
+
+    assert audited(Probe(steps)).ok
+
+
+def test_signed_scores_that_are_told_half_their_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = SignedCellScores.evaluate
+    monkeypatch.setattr(SignedCellScores, "evaluate", lambda self, counts: 2 * evaluate(self, counts))
+
+    def steps(curator: Curator) -> Any:
+        return np.bincount(curator.select_many(signed(curator), 30, curator.remaining, replace=True))[:4]
+
+    caught(audited(Probe(steps)), "(exponential) moved 2 times its own")
+
+
+def test_more_draws_than_the_event_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With replacement all draws come in one call, so their number is looked at by itself."""
+    many = _WatchedNoise.exponential_many
+    monkeypatch.setattr(
+        _WatchedNoise, "exponential_many", lambda self, *given: many(self, *given[:-1], given[-1] + 5)[:-5]
+    )
+
+    def steps(curator: Curator) -> Any:
+        return np.full(4, sum(curator.select_many(signed(curator), 6, curator.remaining, replace=True)))
+
+    caught(audited(Probe(steps)), "drew 11 times, not 6")
 
 
 def test_noise_that_is_calibrated_to_seven_tenths(monkeypatch: pytest.MonkeyPatch) -> None:

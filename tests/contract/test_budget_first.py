@@ -28,6 +28,7 @@ from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SecureNoise, SeededNoise
 from openprior.privacy.scores import CellScores, L1Score
+from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -69,6 +70,7 @@ def made(unit: Unit | None = None, rho: float = RHO) -> tuple[Curator, Diary]:
 
 CELLS = Cells(DOMAIN, [("a", "b"), ("c",)])
 CELL_SCORES = CellScores(CELLS, np.arange(len(CELLS)), np.zeros(len(CELLS)))
+SIGNED = SignedCellScores(CELLS, np.arange(len(CELLS)), np.zeros(len(CELLS)))
 L1_SCORES = [L1Score(("a",), ((1.0, np.zeros(3)),)), L1Score(("b", "c"), ((1.0, np.zeros(4)),))]
 PUBLIC = Table(DOMAIN, (np.array([0, 1, 2]), np.array([0, 1, 1]), np.array([1, 0, 1])))
 ADD_REMOVE = Unit(Relation.ADD_REMOVE)
@@ -77,6 +79,7 @@ VERBS: dict[str, tuple[Unit, Callable[[Curator, float], object]]] = {
     "select cells": (Unit(), lambda c, rho: c.select(CELL_SCORES, rho)),
     "select marginals": (Unit(), lambda c, rho: c.select(L1_SCORES, rho, how="permute-and-flip")),
     "select many": (Unit(), lambda c, rho: c.select_many(CELL_SCORES, 3, rho)),
+    "select with replacement": (Unit(), lambda c, rho: c.select_many(SIGNED, 40, rho, replace=True)),
     "measure": (Unit(), lambda c, rho: c.measure(Counts(("a", "b")), rho)),
     "measure cell": (Unit(), lambda c, rho: c.measure(CellCount(("a", "b"), 2), rho, noise="laplace")),
     "measure total": (ADD_REMOVE, lambda c, rho: c.measure(Total(), rho)),
@@ -165,6 +168,7 @@ def test_a_refusing_ledger_keeps_the_table_shut(verb: str, monkeypatch: pytest.M
         lambda c: c.select(CELL_SCORES, 0.1, how="argmax"),
         lambda c: c.select([], 0.1),
         lambda c: c.select_many(L1_SCORES, 3, 0.1),
+        lambda c: c.select_many(L1_SCORES, 3, 0.1, how="permute-and-flip", replace=True),
         lambda c: c.measure(Counts(("a",)), 0.1, noise="none"),
         lambda c: c.measure(CellCount(("a",), 3), 0.1),
         lambda c: c.measure(CellCount(("a",), -1), 0.1),
@@ -340,7 +344,7 @@ def test_no_value_and_no_count_in_an_error(tmp_path: Path, relation: str) -> Non
     assert VALUE in str(shown.value)  # so that the lines above can fail
 
 
-@pytest.mark.parametrize("verb", ["select cells", "measure"])
+@pytest.mark.parametrize("verb", ["select cells", "select with replacement", "measure"])
 def test_no_count_in_what_a_curator_says(verb: str) -> None:
     curator, _ = made(ADD_REMOVE)
     VERBS[verb][1](curator, RHO / 2)
@@ -349,7 +353,7 @@ def test_no_count_in_what_a_curator_says(verb: str) -> None:
         written = event.to_dict()
         assert set(written) <= {
             *("event", "statistic", "marginal", "cell", "sigma", "rho"),
-            *("candidates", "over", "epsilon", "draws"),
+            *("candidates", "over", "epsilon", "draws", "with_replacement"),
         }
         assert not {written.get("cell"), written.get("sigma")} & {*exact, 40}
     with pytest.raises(BudgetExceeded) as caught:

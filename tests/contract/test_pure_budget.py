@@ -245,6 +245,17 @@ def test_selection_costs_epsilon_times_draws(unit: Unit, draws: int, how: str) -
     run.check()
 
 
+@pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
+def test_draws_with_replacement_cost_epsilon_each(unit: Unit) -> None:
+    run = made(1.0, unit)
+    rho = run.curator.shares([1, 3])[0]
+    run.curator.select_many(CELL_SCORES, 50, rho, replace=True)
+    (event,) = run.account.events
+    assert 50 * float(event.epsilon) == pytest.approx(0.25, rel=1e-9)
+    assert event.cost(unit, pure=True) == pytest.approx(by_hand(event, unit)) == pytest.approx(0.25)
+    run.check()
+
+
 @pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
 @pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
 def test_cells_inside_a_partition_cost_twice_if_a_person_can_move(unit: Unit, how: str) -> None:

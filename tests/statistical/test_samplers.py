@@ -4,8 +4,10 @@ Secure samplers cannot be seeded, so a level of 1e-8 keeps a false alarm of the 
 are so large that a wrong scale is off by dozens of orders of magnitude.
 """
 
+import functools
 import itertools
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
@@ -18,7 +20,7 @@ from scipy import stats
 
 from openprior.privacy import selection
 from openprior.privacy.noise import Noise, SecureNoise, SeededNoise
-from openprior.privacy.selection import exponential, permute_and_flip
+from openprior.privacy.selection import exponential, exponential_many, permute_and_flip
 
 LEVEL = 1e-8
 WRONG = (0.7, 1.3)
@@ -166,6 +168,34 @@ def test_selection(noise: Noise, name: str, levels: list[int], sensitivity: int,
     draw, law = MECHANISMS[name]
     found = drawn(lambda: draw(np.array(levels), sensitivity, epsilon, noise), len(levels))
     check(found, lambda scale: law(levels, sensitivity, epsilon * scale))
+
+
+@pytest.mark.parametrize(("levels", "sensitivity", "epsilon"), CASES)
+def test_draws_with_replacement(noise: Noise, levels: list[int], sensitivity: int, epsilon: float) -> None:
+    """Each draw has the law of one, and pairs of draws have the product of two laws: they are independent."""
+    found = np.array(exponential_many(np.array(levels), sensitivity, epsilon, 8_000, noise))
+    law = functools.partial(exponential_law, levels, sensitivity)
+    check(np.bincount(found, minlength=len(levels)), lambda scale: law(epsilon * scale))
+    pairs = np.bincount(found[::2] * len(levels) + found[1::2], minlength=len(levels) ** 2)
+    assert p_value(pairs, np.outer(law(epsilon), law(epsilon)).ravel()) > LEVEL
+
+
+def test_one_draw_with_replacement_is_the_draw_without() -> None:
+    """The same bits give the same candidate, so what is proved of the one holds for the other."""
+    levels = np.random.default_rng(3).integers(-50, 50, 2_000)
+    for seed in range(20):
+        one = exponential(levels, 4, 0.7, SeededNoise(seed))
+        assert exponential_many(levels, 4, 0.7, 1, SeededNoise(seed)) == [one]
+
+
+def test_five_hundred_draws_among_millions_take_one_pass() -> None:
+    """One draw is a pass over all candidates; so many of them one by one would be five hundred."""
+    levels = 4 * np.random.default_rng(3).geometric(0.001, 1_000_000)
+    begin = time.process_time()
+    exponential(levels, 4, 0.01, SeededNoise(1))
+    one = time.process_time() - begin
+    exponential_many(levels, 4, 0.01, 500, SeededNoise(1))
+    assert time.process_time() - begin - one < 50 * one
 
 
 def test_tied_candidates_have_a_coin_each(noise: Noise) -> None:

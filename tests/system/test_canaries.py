@@ -61,6 +61,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "mwem": lambda: op.Mwem(rounds=2),
     "mwem-pub": lambda: op.MwemPub(rounds=2),
     "pmw-pub": lambda: op.PmwPub(rounds=2),
+    "dual-query": lambda: op.DualQuery(rounds=3, samples=5),
     "jam-pgm": lambda: op.JamPgm(rounds=2),
     "aim": lambda: op.Aim(rounds=2),
     "tilt": lambda: op.Tilt(rounds=2, particles=1000),

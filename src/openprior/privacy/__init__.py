@@ -4,6 +4,7 @@ unit.py               who is protected: one person with Δ rows, and what a neig
 statistics.py         what may be measured: counts, each with its sensitivity and the proof
 error_statistics.py   errors that may be measured: a score, the best mixture error
 scores.py             what selections compare: scores as data, their bound derived
+signed_scores.py      those of single cells and of their negations
 events.py             what was done: noise and selections as types, each with its cost
 strict.py             JSON read with suspicion
 exact.py              exact sums of doubles, and rounding in the safe direction

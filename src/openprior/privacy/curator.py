@@ -9,6 +9,7 @@ Costs add up by fully adaptive composition of zCDP (Whitehouse et al. 2023): bud
 outcomes as long as the running sum never passes ρ, and the ledger refuses whatever would pass it.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import fsum
@@ -179,27 +180,40 @@ class Curator:
         """
         return self.select_many(scores, 1, rho, how=how)[0]
 
-    def select_many(self, scores: Scores, k: int, rho: float, *, how: str = "exponential") -> tuple[int, ...]:
-        """k different candidates with high scores, best first, for ρ in all.
+    def select_many(
+        self, scores: Scores, k: int, rho: float, *, how: str = "exponential", replace: bool = False
+    ) -> tuple[int, ...]:
+        """k candidates with high scores, for ρ in all: different ones, best first; or, where they are replaced after
+        every draw, k independent draws from all candidates, in which the same one may come again.
 
-        Proof: k draws without replacement compose (events.py). ∎
+        Proof: k draws compose, with replacement and without (events.py). ∎
         """
         scores = (
             scores if isinstance(scores, CellScores) else tuple(scores)
         )  # a list may grow until it is read
         candidates = Candidates.of(scores)
-        if type(k) is not int or not 1 <= k <= candidates.count:
+        if type(replace) is not bool:
+            raise PrivacyError(f"replace ({shown(replace)}) must be True or False")
+        if type(k) is not int or k < 1 or candidates.count < (1 if replace else k):
             raise PrivacyError(f"cannot draw {k} of {candidates.count} candidates")
         if how not in (Exponential.kind, PermuteAndFlip.kind):
             raise PrivacyError(f"selection '{how}' is unknown; use 'exponential' or 'permute-and-flip'")
+        if replace and how != Exponential.kind:
+            raise PrivacyError(f"selection '{how}' does not draw with replacement; use 'exponential'")
         self.announce(check_scores(scores, self.layout))
         kind = Exponential if how == Exponential.kind else PermuteAndFlip
         event = kind.at(candidates, self.__purse.fit(rho), self.__unit, draws=k, pure=self.is_pure)
+        if isinstance(event, Exponential):
+            event = dataclasses.replace(event, with_replacement=replace)
         noise = self.__noise
         draw = noise.exponential if how == Exponential.kind else noise.permute_and_flip
 
         def act() -> Outcome:
             ranked = levels(scores, self.__vault, self.__unit)
+            if replace:
+                return {
+                    "indices": noise.exponential_many(ranked.values, ranked.sensitivity, event.epsilon, k)
+                }
             values, left = ranked.values, np.arange(len(ranked.values))
             drawn: list[int] = []
             for _ in range(k):

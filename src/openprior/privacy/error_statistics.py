@@ -57,7 +57,7 @@ class ScoreValue(Statistic):
         """Checked against the domain; it must have a cell and a weight."""
         score = present(self.score, self.words)
         score.check(layout.domain if isinstance(score, CellScores) else layout.full_domain)
-        if isinstance(score, CellScores) and not len(score.only):
+        if isinstance(score, CellScores) and not len(score):
             raise PrivacyError("there is no cell whose score could be measured; give at least one")
         if not score.sensitivity(Unit()) > 0:
             raise PrivacyError("a score of weight 0 measures nothing; give it a positive weight")

@@ -188,9 +188,7 @@ class Candidates:
     @staticmethod
     def of(scores: Scores) -> "Candidates":
         """Of these scores."""
-        if isinstance(scores, CellScores):
-            return Candidates(len(scores.only), "cells")
-        return Candidates(len(scores), "marginals")
+        return Candidates(len(scores), "cells" if isinstance(scores, CellScores) else "marginals")
 
     def parts_touched(self, unit: Unit) -> int:
         """How many parts a person can move the scores of, in the sense of `Unit.parts_touched`: L1 scores of all parts
@@ -200,9 +198,10 @@ class Candidates:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection(Event, ABC):
-    """Draws of candidates with high scores, without replacement, each at ε.
+    """Draws of candidates with high scores, without replacement unless it says so, each at ε.
 
-    Proof: k draws compose (peeling): given the earlier draws, the next is the same mechanism on what is left. ∎
+    Proof: k draws compose. Without replacement (peeling): given the earlier draws, the next is the same mechanism on
+    what is left. With replacement: it is the same mechanism on all candidates again (selection.py). ∎
     """
 
     candidates: Candidates
@@ -241,6 +240,8 @@ class Exponential(Selection):
     """The exponential mechanism: weights exp(ε·score/(2Δ))."""
 
     kind: ClassVar[str] = "exponential"
+    with_replacement: bool = False
+    """Whether every draw was from all candidates; then there may be more draws than candidates."""
 
     @staticmethod
     def _epsilon_at(rho: float) -> float:
@@ -248,6 +249,9 @@ class Exponential(Selection):
 
     def _rho(self, unit: Unit) -> float:
         return exponential_rho(self.epsilon) * self._times(unit)
+
+    def _facts(self) -> dict[str, object]:
+        return {**super()._facts(), **({"with_replacement": True} if self.with_replacement else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,8 +290,20 @@ def event_from_dict(values: object) -> Event:
         )
     candidates = Candidates(record.whole("candidates", least=1), record.text("over", "marginals", "cells"))
     epsilon, draws = record.number("epsilon"), record.whole("draws", least=1)
+    with_replacement = kind == Exponential.kind and record.mark("with_replacement")
     record.end()
-    if draws > candidates.count:
+    if draws > candidates.count and not with_replacement:
         raise PrivacyError(f"{record.what}: {draws} draws of {candidates.count} candidates")
-    cls = Exponential if kind == Exponential.kind else PermuteAndFlip
-    return cls(candidates=candidates, epsilon=epsilon, draws=draws, rho=rho, part=part, charged=charged)
+    if kind == PermuteAndFlip.kind:
+        return PermuteAndFlip(
+            candidates=candidates, epsilon=epsilon, draws=draws, rho=rho, part=part, charged=charged
+        )
+    return Exponential(
+        candidates=candidates,
+        epsilon=epsilon,
+        draws=draws,
+        with_replacement=with_replacement,
+        rho=rho,
+        part=part,
+        charged=charged,
+    )

@@ -40,6 +40,10 @@ class Noise(Bits, Protocol):
         """One index by the exponential mechanism at ε."""
         ...
 
+    def exponential_many(self, levels: Counts, sensitivity: int, epsilon: float, draws: int) -> list[int]:
+        """So many indices by the exponential mechanism, each at ε, independent and with replacement."""
+        ...
+
     def permute_and_flip(self, levels: Counts, sensitivity: int, epsilon: float) -> int:
         """One index by permute-and-flip at ε."""
         ...

@@ -196,6 +196,18 @@ class CellScores:
         """That of one count. Proof: |x_c − a| is 1-Lipschitz in x_c. ∎"""
         return Fraction(unit.cell)
 
+    def __len__(self) -> int:
+        """How many candidates there are."""
+        return len(self.only)
+
+    def evaluate(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """|4x_c − rint(4·answer_c)| of every candidate, from the counts of the cells: quarters of a row, exactly."""
+        return np.abs(self._beyond(counts))
+
+    def _beyond(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By how many quarters of a row each count lies above its answer."""
+        return _QUARTERS * counts - np.rint(self.answers * _QUARTERS).astype(np.int64)
+
 
 Scores = Sequence[L1Score | SumScore] | CellScores
 
@@ -220,10 +232,8 @@ def score_steps(unit: Unit, *, over_cells: bool) -> int:
 def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     """Integer levels of all candidates and their common sensitivity."""
     if isinstance(scores, CellScores):
-        # |4x_c − rint(4·answer_c)|: quarters of a row, exactly.
-        quarters = np.rint(scores.answers * _QUARTERS).astype(np.int64)
-        quarters -= _QUARTERS * vault.gather(scores.cells, scores.only)
-        return Levels(np.abs(quarters), score_steps(unit, over_cells=True))
+        quarters = scores.evaluate(vault.gather(scores.cells, scores.only))
+        return Levels(quarters, score_steps(unit, over_cells=True))
     largest = max(s.sensitivity(unit) for s in scores)
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)

@@ -14,20 +14,25 @@ loss has range at most ε'' and hence costs ε''²/8 in zCDP (Dong, Durfee & Rog
 Rounding up in the fixed-point powers changes each weight by a factor in [1, 1 + 2⁻⁸⁰], which the 2⁻³⁰ taken
 off ε covers. ∎
 
+Proof (many draws with replacement). Given the table, the draws are independent, each the exponential mechanism above on
+the same levels; so k of them compose to k·ε²/8 in zCDP, and to k·ε in pure ε. Their weights are computed once. ∎
+
 Proof (permute-and-flip). Visiting candidates in random order and stopping at the first heads is the same as
 flipping all coins and choosing uniformly among the heads, as order and coins are independent. Coins of
 probability b^(best − u) are McKenna & Sheldon's (2020) mechanism at ε'' ≤ ε', so the draw is ε-DP. ∎
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PRECISION", "Bits", "Chooser", "exponential", "permute_and_flip", "rungs"]
+__all__ = ["PRECISION", "Bits", "Chooser", "exponential", "exponential_many", "permute_and_flip", "rungs"]
 
 PRECISION = 256
 """P: weights are whole numbers of 2^−P."""
@@ -54,6 +59,18 @@ def exponential(levels: NDArray[np.int64], sensitivity: int, epsilon: float, bit
     return _member(gaps, occupied[_draw(weights, bits)], bits)
 
 
+def exponential_many(
+    levels: NDArray[np.int64], sensitivity: int, epsilon: float, draws: int, bits: Bits
+) -> list[int]:
+    """So many indices, drawn independently and with replacement as `exponential` draws one; each costs ρ = ε²/8."""
+    gaps, occupied, members, powers = rungs(levels, sensitivity, epsilon)
+    ends = list(accumulate(c * w for c, w in zip(members, powers, strict=True)))
+    # The rung whose weights end above the draw, and the number of a candidate on it.
+    drawn = [bisect_right(ends, bits.below(ends[-1])) for _ in range(draws)]
+    numbers = [bits.below(members[rung]) for rung in drawn]
+    return _numbered(gaps, [occupied[rung] for rung in drawn], numbers)
+
+
 def permute_and_flip(levels: NDArray[np.int64], sensitivity: int, epsilon: float, bits: Bits) -> int:
     """One index by permute-and-flip at ε; costs ρ = ε²/2 (it is ε-DP)."""
     gaps, occupied, members, powers = rungs(levels, sensitivity, epsilon)
@@ -64,11 +81,17 @@ def permute_and_flip(levels: NDArray[np.int64], sensitivity: int, epsilon: float
 
 
 class Chooser:
-    """Both selections with one's own bits: whoever gives noise also chooses, so that all randomness is in one place."""
+    """The selections with one's own bits: whoever gives noise also chooses, so that all randomness is in one place."""
 
     def exponential(self: Bits, levels: NDArray[np.int64], sensitivity: int, epsilon: float) -> int:
         """One index by the exponential mechanism."""
         return exponential(levels, sensitivity, epsilon, self)
+
+    def exponential_many(
+        self: Bits, levels: NDArray[np.int64], sensitivity: int, epsilon: float, draws: int
+    ) -> list[int]:
+        """So many indices by the exponential mechanism, with replacement."""
+        return exponential_many(levels, sensitivity, epsilon, draws, self)
 
     def permute_and_flip(self: Bits, levels: NDArray[np.int64], sensitivity: int, epsilon: float) -> int:
         """One index by permute-and-flip."""
@@ -181,3 +204,11 @@ def _member(gaps: NDArray[np.int64], gap: int, bits: Bits) -> int:
     """One candidate of the drawn level, uniformly."""
     members = np.flatnonzero(gaps == gap)
     return int(members[bits.below(len(members))])
+
+
+def _numbered(gaps: NDArray[np.int64], wanted: list[int], numbers: list[int]) -> list[int]:
+    """For each wanted distance below the best, the candidate of that number among all who lie so far below it."""
+    kept = np.flatnonzero(np.isin(gaps, wanted))
+    kept = kept[np.argsort(gaps[kept], kind="stable")]
+    starts = np.searchsorted(gaps[kept], wanted)
+    return [int(i) for i in kept[starts + np.asarray(numbers, dtype=np.int64)]]

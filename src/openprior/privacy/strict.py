@@ -88,6 +88,14 @@ class Record:
             raise self._wrong(name, "a list of whole numbers")
         return tuple(value)
 
+    def mark(self, name: str) -> bool:
+        """Whether the field is there; then it must be true, as what is not so is not written."""
+        if name not in self:
+            return False
+        if self._take(name) is not True:
+            raise self._wrong(name, "true, or left out")
+        return True
+
     def items(self, name: str) -> list[Any]:
         """A list of anything."""
         value = self._take(name)

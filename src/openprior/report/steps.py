@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from openprior.privacy.calibrate import pure_epsilon
-from openprior.privacy.events import Event, Laplace, Noisy, Part, Selection
+from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.releases.certificate import Certificate
 from openprior.report.words import count, plain
@@ -108,7 +108,8 @@ def _tells_all(statistic: Statistic | None) -> bool:
 
 def _what(event: Event) -> str:
     if isinstance(event, Selection):
-        return f"{event.draws} of {count(event.candidates.count)} candidates"
+        again = ", with replacement" if isinstance(event, Exponential) and event.with_replacement else ""
+        return f"{event.draws} of {count(event.candidates.count)} candidates{again}"
     return event.statistic.words if isinstance(event, Noisy) else event.kind
 
 

@@ -23,6 +23,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels
+from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
@@ -185,6 +186,23 @@ def test_cell_scores(answer: float, unit: Unit) -> None:
     check_levels(scores, unit, reached=answer in (0.0, 9.0, -2.2))
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=ids)
+@pytest.mark.parametrize("answer", [0.0, 0.37, 1.5, -2.2])
+def test_signed_cell_scores(answer: float, unit: Unit) -> None:
+    """A sign takes no kink out of the way of a count: whatever the answer, the bound is reached."""
+    cells = Cells(DOMAIN, [("a",), ("k", "b"), ("k", "a", "b")])
+    only = np.array([1, 2, 4, 7])
+    scores = SignedCellScores(cells, only, np.full(len(only), answer))
+    assert scores.sensitivity(unit) == unit.rows_per_person
+    check_levels(scores, unit, reached=True)
+    for h in tables(unit.relation)[::9]:
+        counts = Histograms(h).gather(cells, only)
+        beyond = 4 * counts - round(4 * answer)
+        np.testing.assert_array_equal(
+            levels(scores, Histograms(h), unit).values, [*beyond, *(-b for b in beyond)]
+        )
+
+
 def check_levels(scores: Scores, unit: Unit, *, reached: bool) -> None:
     first, second = neighbours(unit)
     found = [levels(scores, Histograms(h), unit) for h in tables(unit.relation)]
@@ -304,15 +322,16 @@ def test_one_charge_pays_for_all_parts(verb: str, noise: str, unit: Unit) -> Non
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
-@pytest.mark.parametrize("kind", ["cells", "L1", "jam"])
-@pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("kind", ["cells", "signed cells", "L1", "jam"])
+@pytest.mark.parametrize("how", ["exponential", "with replacement", "permute-and-flip"])
 def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: Unit) -> None:
     """A selection whose levels move by s of S costs (s/S)² of its price (range ε·s/S, or ε·s/S-DP)."""
     inside = Domain({"a": 2, "b": 2})
     cells = Cells(inside, [("a", "b"), ("a",)])
     scores: Scores
-    if kind == "cells":
-        scores = CellScores(cells, np.arange(len(cells)), np.full(len(cells), FAR))
+    if "cells" in kind:
+        scored = CellScores if kind == "cells" else SignedCellScores
+        scores = scored(cells, np.arange(len(cells)), np.full(len(cells), FAR))
     else:
         scores = [one_term(("a",))] if kind == "L1" else [jam(("a", "b")), one_term(("a",), weight=0.5)]
     part = unit.part()
@@ -327,12 +346,16 @@ def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: 
     moved = np.abs(found[first] - found[second]).max(axis=2) / sensitivity  # [pair, part]
 
     whole = curator(tables(unit.relation)[0], unit)
-    whole.partition(["k"])[(1,)].select(scores, RHO, how=how)
+    part_of_whole = whole.partition(["k"])[(1,)]
+    if how == "with replacement":
+        part_of_whole.select_many(scores, 20, RHO, replace=True)
+    else:
+        part_of_whole.select(scores, RHO, how=how)
     (event,) = whole.events
-    price = event.epsilon**2 / (8 if how == "exponential" else 2)
+    price = event.draws * event.epsilon**2 / (2 if how == "permute-and-flip" else 8)
     worst = (moved**2).sum(axis=1).max() * price
     assert worst == pytest.approx(RHO, rel=1e-12)
-    if kind == "cells" and unit.relation is Relation.REPLACE_ONE:
+    if "cells" in kind and unit.relation is Relation.REPLACE_ONE:
         undivided = exponential_epsilon(RHO) ** 2 / 8
         assert (moved**2).sum(axis=1).max() * undivided == pytest.approx(2 * RHO, rel=1e-12)
 

@@ -12,6 +12,7 @@ from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.privacy.scores import CellScores, L1Score, SumScore, levels
+from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.questions.frozen import frozen
@@ -61,6 +62,41 @@ def test_many_draws_cost_what_one_was_given() -> None:
     event = curator.events[0]
     assert event.draws == 3
     assert 3 * float(event.epsilon) ** 2 / 8 == pytest.approx(curator.rho)
+
+
+def test_draws_with_replacement_are_independent_and_each_at_its_epsilon() -> None:
+    scores = CellScores(Cells(TABLE.domain, [("a",)]), np.arange(3), np.zeros(3))
+    exact = FakeCurator(TABLE)
+    best = int(np.argmax(counts(("a",))))
+    assert exact.select_many(scores, 7, exact.rho / 2, replace=True) == (best,) * 7
+    curator = FakeCurator(TABLE, noise=SeededNoise(2))
+    drawn = curator.select_many(scores, 60, curator.rho, replace=True)
+    assert set(drawn) == {0, 1, 2}
+    (event,) = curator.events
+    assert (event.draws, event.with_replacement) == (60, True)
+    assert 60 * float(event.epsilon) ** 2 / 8 == pytest.approx(curator.rho)
+
+
+@pytest.mark.parametrize("more", [{"how": "permute-and-flip"}, {"replace": 1}, {"k": 0}, {"k": True}])
+def test_what_cannot_be_drawn_with_replacement_costs_nothing(more: dict[str, Any]) -> None:
+    curator = FakeCurator(TABLE)
+    scores = CellScores(Cells(TABLE.domain, [("a",)]), np.arange(3), np.zeros(3))
+    with pytest.raises(PrivacyError, match=r"does not draw with replacement|must be True|cannot draw"):
+        curator.select_many(**{"scores": scores, "k": 5, "rho": 0.001, "replace": True, **more})
+    nobody = CellScores(scores.cells, np.arange(0), np.zeros(0))
+    with pytest.raises(PrivacyError, match="cannot draw 1 of 0"):
+        curator.select_many(nobody, 1, 0.001, replace=True)
+    assert curator.events == ()
+
+
+def test_a_cell_and_its_negation_are_drawn_by_the_sign() -> None:
+    """Without noise the best candidate is the cell that is furthest above its answer, or the negation of the one that
+    is furthest below."""
+    cells = Cells(TABLE.domain, [("a",)])
+    for far, place in ((-500.0, 1), (900.0, 4)):
+        answers = counts(("a",)).astype(float)
+        answers[1] = far
+        assert FakeCurator(TABLE).select(SignedCellScores(cells, np.arange(3), answers), 0.001) == place
 
 
 def test_scores_are_evaluated_as_written() -> None:

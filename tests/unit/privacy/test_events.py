@@ -19,6 +19,7 @@ from openprior.privacy.events import (
     Laplace,
     Part,
     PermuteAndFlip,
+    Selection,
     event_from_dict,
 )
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
@@ -54,6 +55,10 @@ def events(part: Part | None = None) -> list[Event]:
             for kind in (Exponential, PermuteAndFlip)
             for c in CANDIDATES
             for draws in (1, 4)
+        ),
+        *(
+            Exponential(candidates=c, epsilon=0.25, draws=12, with_replacement=True, rho=0.01, **more)
+            for c in CANDIDATES
         ),
     ]
 
@@ -119,7 +124,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "scale": NOT_NUMBERS,
     "epsilon": NOT_NUMBERS,
     "rho": NOT_NUMBERS,
-    "draws": (*NOT_COUNTS, 0, 10),
+    "draws": (*NOT_COUNTS, 0),
+    "with_replacement": (False, 1, "true", None, [], {}),
     "candidates": (*NOT_COUNTS, 0),
     "charged": (True, "1", None, math.nan, math.inf, -1.0, []),
     "part": (
@@ -155,6 +161,21 @@ def test_nothing_but_what_an_event_writes_is_read(event: Event) -> None:
     for extra in ("l1", "l2_squared", "note", "parts_touched"):
         with pytest.raises(PrivacyError, match="unknown field"):
             event_from_dict({**written, extra: 1})
+
+
+@pytest.mark.parametrize("event", [e for e in ALL if isinstance(e, Selection)], ids=str)
+def test_more_draws_than_candidates_are_read_only_with_replacement(event: Selection) -> None:
+    plain = {k: v for k, v in event.to_dict().items() if k != "with_replacement"} | {"draws": 10}
+    with pytest.raises(PrivacyError, match="10 draws of 9 candidates"):
+        event_from_dict(plain)
+    if isinstance(event, Exponential):
+        again = event_from_dict({**plain, "with_replacement": True})
+        assert again.cost(Unit(), pure=False) * event.draws == pytest.approx(
+            10 * event.cost(Unit(), pure=False)
+        )
+    else:
+        with pytest.raises(PrivacyError, match="unknown field 'with_replacement'"):
+            event_from_dict({**plain, "with_replacement": True})
 
 
 @given(

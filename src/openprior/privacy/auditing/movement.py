@@ -63,8 +63,9 @@ def own_faults(looks: list[Look], witness: Witness) -> Iterator[str]:
 def _noise_faults(number: int, look: Look) -> Iterator[str]:
     event, draws = look.event, look.draws
     wanted = event.draws if isinstance(event, Selection) else 1
-    if len(draws) != wanted:
-        yield f"noise: event {number} ({event.kind}) drew {len(draws)} times, not {wanted}"
+    drawn = sum(draw.times for draw in draws)
+    if drawn != wanted:
+        yield f"noise: event {number} ({event.kind}) drew {drawn} times, not {wanted}"
     for draw in draws:
         if draw.kind != event.kind:
             yield f"noise: event {number} says {event.kind} and drew {draw.kind}"
@@ -133,7 +134,7 @@ def _of_look(look: Look, other: Look, unit: Unit, *, pure: bool) -> tuple[float,
             )
         else:
             ratio = float(far.max()) / draw.sensitivity
-            price = _selection(draw, second, pure)
+            price = draw.times * _selection(draw, second, pure)
         movement, cost = max(movement, ratio), cost + price
     return movement, cost
 

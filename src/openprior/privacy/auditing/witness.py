@@ -54,6 +54,8 @@ class Draw:
     sensitivity: int
     """Of the levels; 0 for noise."""
     outcome: Counts | int
+    times: int = 1
+    """How many independent draws it stands for: those with replacement come in one call."""
 
 
 @dataclass(eq=False)
@@ -156,7 +158,19 @@ class Witness:
         self._keep(Draw(kind, levels.copy(), epsilon, sensitivity, outcome))
         return outcome
 
-    def _recorded(self, kind: str, shape: tuple[int, ...]) -> Draw | None:
+    def chosen_many(self, levels: Counts, sensitivity: int, epsilon: float, times: int) -> list[int]:
+        """Candidates with replacement, or the recorded ones."""
+        recorded = self._recorded(Exponential.kind, levels.shape, times)
+        if recorded is not None:
+            outcome = np.asarray(recorded.outcome)
+        elif self._far:
+            outcome = self._rng.integers(len(levels), size=times)
+        else:
+            outcome = np.asarray(self._honest.exponential_many(levels, sensitivity, epsilon, times))
+        self._keep(Draw(Exponential.kind, levels.copy(), epsilon, sensitivity, outcome, times))
+        return [int(i) for i in outcome]
+
+    def _recorded(self, kind: str, shape: tuple[int, ...], times: int = 1) -> Draw | None:
         if self._script is None:
             return None
         place = len(self.drawn)
@@ -168,6 +182,8 @@ class Witness:
                 f"draw {place + 1} is {kind} of {shape[0]} numbers, and {recorded.kind} of "
                 f"{recorded.exact.shape[0]} on the neighbour"
             )
+        if recorded.times != times:
+            raise Diverged(f"draw {place + 1} is of {times}, and of {recorded.times} on the neighbour")
         return recorded
 
     def _keep(self, draw: Draw) -> None:
@@ -194,6 +210,9 @@ class _WatchedNoise:
 
     def exponential(self, levels: Counts, sensitivity: int, epsilon: float) -> int:
         return self._witness.chosen(Exponential.kind, levels, sensitivity, epsilon)
+
+    def exponential_many(self, levels: Counts, sensitivity: int, epsilon: float, draws: int) -> list[int]:
+        return self._witness.chosen_many(levels, sensitivity, epsilon, draws)
 
     def permute_and_flip(self, levels: Counts, sensitivity: int, epsilon: float) -> int:
         return self._witness.chosen(PermuteAndFlip.kind, levels, sensitivity, epsilon)
