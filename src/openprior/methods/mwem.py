@@ -57,6 +57,8 @@ __all__ = ["Mwem"]
 
 _FROM_UNIFORM = 0.1
 """The error of some query that stays for most of the rounds, as a share of the table."""
+_FAR = 0.5
+"""The same on rows drawn at random, most of which no private row is like."""
 
 
 @register("mwem")
@@ -193,7 +195,10 @@ class Mwem(Mechanism):
         return advanced_rounds(curator, self.rounds, selection=self.selection, share=share)
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
-        """Every round looks at all enumerated cells; a table is usually far from uniform, where the rounds begin."""
+        """Every round looks at all enumerated cells; a table is usually far from uniform, where the rounds begin. On
+        rows drawn at random a round is that of pmw-pub, and errors stay large."""
+        if self.support is not None:
+            return self._outlay_of_drawn(sizes, self.support)
         sizes_of_groups = [
             sizes.layout.domain.size(g) for g in self._groups(sizes.layout.domain, sizes.workload)
         ]
@@ -201,7 +206,14 @@ class Mwem(Mechanism):
             return None
         cells = sum(sizes_of_groups)
         rounds = self.rounds or rounds_if(_FROM_UNIFORM, sizes, sizes.rho)
-        return Outlay(0.02 + rounds * (0.001 + 2e-8 * cells), 1e-4 * cells)
+        counted = 2.5e-5 * cells if self.start_counts else 0.0
+        return Outlay(0.02 + counted + rounds * (0.001 + 2e-8 * cells), 1e-4 * cells)
+
+    def _outlay_of_drawn(self, sizes: Sizes, support: int) -> Outlay:
+        looked_at = (2e-8 if self.candidates == "all" else 6e-9) * sizes.cells
+        each = 0.001 + looked_at + (1e-5 + 1e-9 * support) * sizes.marginals
+        rounds = self.rounds or rounds_if(_FAR, sizes, sizes.rho)
+        return Outlay(0.05 + rounds * each, 50e-6 * sizes.cells + 1e-6 * support * (40 + sizes.columns))
 
     def _groups(self, domain: Domain, workload: Workload) -> list[Marginal]:
         if self.groups:

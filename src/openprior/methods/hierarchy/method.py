@@ -160,11 +160,17 @@ class Hierarchy(Mechanism):
         except OptionError:
             return None
         groups, columns = len(tree.leaves), len(tree.attributes)
-        networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+        rows = 0.05 + 2.5e-8 * sizes.rows * sizes.marginals + 0.02 * groups
+        together = self.choose == "published" and not self.own
         judged = min(sizes.public_rows, 4000 * min(groups, 24))
-        choosing = 1.25e-7 * columns**2 * judged * len(tree.levels)
-        rows = 2.5e-8 * sizes.rows * sizes.marginals
-        return Outlay(0.05 + networks + choosing + rows + 0.02 * groups, 30 + 0.5 * groups)
+        choosing = (
+            (2e-9 * sizes.public_rows if together else 1.25e-7 * judged) * columns**2 * len(tree.levels)
+        )
+        if self.prior == "smoothed":
+            networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+            return Outlay(networks + choosing + rows, 30 + 0.5 * groups)
+        held = sizes.public_rows * (1 if self.own else groups)  # without its own, a group has all public rows
+        return Outlay(7.5e-9 * held * columns + choosing + rows, 30 + 0.5 * groups + 1e-5 * held)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:
