@@ -761,7 +761,7 @@ def test_published_runs_at_small_budgets_too() -> None:
         model = release_in(run, Hierarchy.published(TWO))
         for values in model.answers([("x", "y"), ("area", "year", "x")]).values():
             assert np.isfinite(values).all()
-            assert values.sum() == pytest.approx(PRIVATE.num_rows)
+            assert values.sum() == pytest.approx(model.total)
 
 
 def test_a_state_measured_badly_cannot_forbid_what_its_areas_measure_well() -> None:

@@ -200,6 +200,8 @@ CALLS: dict[str, Call] = {
     "Ledger.events": (ledger().events, run),
     "Ledger.knows": (ledger().knows, run),
     "Hierarchy.published": (op.Hierarchy.published, these()),
+    "Mwem.published": (op.Mwem.published, these()),
+    "PmwPub.published": (op.PmwPub.published, these()),
     **{cls.__name__: (cls, these()) for cls in op.mechanisms().values()},
     "Categorical": (Categorical, these(name="x", values=("a", "b"))),
     "Ordered": (Ordered, these(name="x", values=("a", "b"))),

@@ -131,6 +131,9 @@ _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pmw-pub by permute-and-flip", "flat", {}),
     ("mwem in groups", "flat", {}),
     ("dual-query with a public start", "flat", {}),
+    ("mwem as published", "flat", {}),
+    ("mwem on random rows, as published", "flat", {}),
+    ("mwem from counts", "flat", {}),
     ("ide, pure", "flat", _PURE),
     ("ide by expected error", "flat", {}),
     ("hierarchy by area", "grouped", {}),
@@ -142,15 +145,19 @@ _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def _mechanism(name: str) -> Any:
     levels = (("region",), ("area",))
     if name == "pmw-pub as published":
-        return op.PmwPub(
-            rounds=6, guard=0.0, output="average", replay=False, noise="laplace", candidates="all"
-        )
+        return op.PmwPub.published(6, selection="exponential")
     if name == "pmw-pub by permute-and-flip":
         return op.PmwPub(rounds=5, selection="permute-and-flip", start="uniform")
     if name == "mwem in groups":
         return op.Mwem(groups=(("a", "b"), ("c", "d")), rounds=6)
     if name == "dual-query with a public start":
         return op.DualQuery(start="public", public_rounds=4, samples=30, eta=3.0)
+    if name == "mwem as published":
+        return op.Mwem.published(6)
+    if name == "mwem on random rows, as published":
+        return op.Mwem.published(6, support=40)
+    if name == "mwem from counts":
+        return op.Mwem(rounds=6, start_counts=0.3)
     if name == "ide, pure":
         return op.Ide(noise="laplace", queries=("prefixes(d)", "ranges(c, 0-1, 2-3)"))
     if name == "ide by expected error":

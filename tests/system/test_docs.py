@@ -76,6 +76,14 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     exec(compile("\n".join(lines), page.name, "exec"), {"__name__": "__main__"})
 
 
+def test_every_published_setting_is_a_call_that_works() -> None:
+    calls = [row[1].strip("`") for row in rows(ROOT / "docs" / "methods.md", "## As published")]
+    made = [eval(call, {"op": op}) for call in calls]
+    assert len({type(mechanism) for mechanism in made}) >= 7
+    assert all(isinstance(mechanism, base.Mechanism) for mechanism in made)
+    assert len({(type(m), repr(m)) for m in made}) == len(made)
+
+
 def test_the_example_mechanism_passes_the_contract() -> None:
     _, example = blocks(ROOT / "docs/add-a-mechanism.md", "python")[0]
     options = ["tests/contract/test_methods.py", "-k", "columns", "-p", "no:xdist"]

@@ -2,14 +2,20 @@
 
 The domain is enumerated when it fits; a workload that falls into disjoint groups of attributes is learnt in factored
 form, one distribution per group, and so are groups that the user names (queries across groups are then answered
-as if the groups were independent).
+as if the groups were independent). With `support` the weights are on rows drawn at random from the domain, of any size:
+MWEM (C) of MWEM+PUB's paper. The draw looks at nothing private.
+
+Privacy: the number of rows, the counts to start from and the rounds are all steps of the curator, which charges each;
+their shares are fixed beforehand and add up to the budget at most. The rest is post-processing. ∎
 """
 
 import math
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.errors import MarginalTooLarge
 from openprior.methods.base import (
     Mechanism,
@@ -24,7 +30,9 @@ from openprior.methods.base import (
     option,
     register,
 )
+from openprior.methods.shared.advanced import advanced_rounds
 from openprior.methods.shared.multiplicative import (
+    CANDIDATES,
     NOISES,
     OUTPUTS,
     SELECTIONS,
@@ -33,10 +41,14 @@ from openprior.methods.shared.multiplicative import (
     run_rounds,
     spread,
 )
+from openprior.methods.shared.random_rows import random_rows
+from openprior.methods.shared.schedule import Schedule
 from openprior.models.base import Model
 from openprior.models.product import ProductModel
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
+from openprior.privacy.measurement import Measurement
+from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal, Workload, canonical, closure
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
@@ -45,6 +57,8 @@ __all__ = ["Mwem"]
 
 _FROM_UNIFORM = 0.1
 """The error of some query that stays for most of the rounds, as a share of the table."""
+_FAR = 0.5
+"""The same on rows drawn at random, most of which no private row is like."""
 
 
 @register("mwem")
@@ -69,15 +83,59 @@ class Mwem(Mechanism):
     output: str = option(default="last", doc="last | average of all iterates")
     replay: bool = option(default=True, doc="apply earlier measurements again while they are still wrong")
     max_cells: int = option(default=4_000_000, doc="largest domain (of one group) to enumerate")
+    support: int | None = option(
+        default=None, doc="rows drawn at random from the domain to put the weights on; all of it if not given"
+    )
+    candidates: str = option(
+        default="reachable", doc="reachable | all queries; the weights cannot move the others"
+    )
+    step: float = option(default=0.5, doc="length of an update; 1 in the paper of mwem-pub")
+    clip: bool = option(default=True, doc="bring noisy answers into [0, 1] before they are fitted")
+    calibration: str = option(
+        default="zcdp", doc="zcdp | advanced: equal rounds of Laplace noise, calibrated as mwem-pub does"
+    )
+    start_counts: float = option(
+        default=0.0,
+        doc="share of the budget for a noisy count of every combination, to start from; 0: uniform",
+    )
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         one_of("selection", self.selection, SELECTIONS)
         one_of("noise", self.noise, NOISES)
         one_of("output", self.output, OUTPUTS)
+        one_of("candidates", self.candidates, CANDIDATES)
+        one_of("calibration", self.calibration, ("zcdp", "advanced"))
         check(self.max_cells >= 2, f"max_cells ({self.max_cells}) must be at least 2")
+        check(self.support is None or self.support >= 1, f"support ({self.support}) must be at least 1")
+        check(self.step > 0, f"step ({self.step}) must be positive; 0.5 is the usual one")
+        check(
+            0 <= self.start_counts < 1, f"start_counts ({self.start_counts}) must be at least 0 and below 1"
+        )
         named = [a for g in self.groups or () for a in g]
         check(len(set(named)) == len(named), "groups must be disjoint; a column is in two of them")
+        check(
+            self.calibration == "zcdp" or (self.rounds is not None and self.noise == "laplace"),
+            "calibration = advanced needs a number of rounds and noise = laplace; give both",
+        )
+        check(
+            self.support is None or not self.start_counts,
+            "start_counts counts every combination, and support draws some; give one of them",
+        )
+
+    @classmethod
+    def published(cls, rounds: int = 20, *, support: int | None = None) -> "Mwem":
+        """As MWEM+PUB's paper runs it, on the whole domain or, MWEM (C), on `support` rows drawn from it."""
+        return cls(
+            rounds=rounds,
+            support=support,
+            noise="laplace",
+            calibration="advanced",
+            candidates="all",
+            replay=False,
+            step=1.0,
+            clip=False,
+        )
 
     def run(
         self,
@@ -87,24 +145,60 @@ class Mwem(Mechanism):
         rng: np.random.Generator,
         progress: Tell,
     ) -> Model:
-        """MWEM on each group's enumerated domain; the public table is not looked at."""
+        """MWEM on each group's rows; the public table is not looked at."""
         domain = curator.domain
         groups = self._groups(domain, workload)
+        if self.start_counts:
+            Cells(
+                domain, [*groups, *workload.marginals]
+            )  # refused here, before a charge, if there are too many
+            curator.announce(groups)
         factors = []
         for group in groups:
-            rows = enumerate_domain(domain.project(group), self.max_cells)
+            rows = self._rows(domain.project(group), rng)
             factors.append(MultiplicativeWeights(rows, np.ones(rows.n), _inside(workload, group)))
         total = known_total(curator)
-        how = Rounds(0.5, self.replay, self.output, self.selection, self.noise, "all")
-        learnt = run_rounds(
-            curator, factors, total, spread(curator.remaining, self.rounds), how, rng, progress
+        self._start(curator, factors, total)
+        how = Rounds(
+            step=self.step,
+            clip=self.clip,
+            replay=self.replay,
+            output=self.output,
+            selection=self.selection,
+            noise=self.noise,
+            candidates=self.candidates,
         )
+        learnt = run_rounds(curator, factors, total, self._schedule(curator), how, rng, progress)
         leave_uniform(curator, groups, "Name them in the workload or in a group, or drop them")
+        if self.support is not None:
+            curator.remark(_support_in_words(domain, groups, factors))
         models = [SupportModel(f.rows, w, total) for f, w in zip(factors, learnt, strict=True)]
         return models[0] if groups == [domain.attributes] else ProductModel(domain, models, total)
 
+    def _rows(self, domain: Domain, rng: np.random.Generator) -> Table:
+        """What the weights are on."""
+        if self.support is None:
+            return enumerate_domain(domain, self.max_cells)
+        return random_rows(domain, self.support, rng)
+
+    def _start(self, curator: Curator, factors: list[MultiplicativeWeights], total: float) -> None:
+        """Where the weights start, if not uniform: at noisy counts, for their share of what is left."""
+        rho = self.start_counts * curator.remaining / len(factors)
+        for factor in factors if rho else ():
+            measured = curator.measure(Counts(factor.rows.domain.attributes), rho, noise=self.noise)
+            factor.restart(_weights_from(measured, total))
+
+    def _schedule(self, curator: Curator) -> Schedule:
+        if self.calibration == "zcdp" or self.rounds is None:
+            return spread(curator.remaining, self.rounds)
+        share = 1 - self.start_counts
+        return advanced_rounds(curator, self.rounds, selection=self.selection, share=share)
+
     def outlay(self, sizes: Sizes) -> Outlay | None:
-        """Every round looks at all enumerated cells; a table is usually far from uniform, where the rounds begin."""
+        """Every round looks at all enumerated cells; a table is usually far from uniform, where the rounds begin. On
+        rows drawn at random a round is that of pmw-pub, and errors stay large."""
+        if self.support is not None:
+            return self._outlay_of_drawn(sizes, self.support)
         sizes_of_groups = [
             sizes.layout.domain.size(g) for g in self._groups(sizes.layout.domain, sizes.workload)
         ]
@@ -112,12 +206,19 @@ class Mwem(Mechanism):
             return None
         cells = sum(sizes_of_groups)
         rounds = self.rounds or rounds_if(_FROM_UNIFORM, sizes, sizes.rho)
-        return Outlay(0.02 + rounds * (0.001 + 2e-8 * cells), 1e-4 * cells)
+        counted = 2.5e-5 * cells if self.start_counts else 0.0
+        return Outlay(0.02 + counted + rounds * (0.001 + 2e-8 * cells), 1e-4 * cells)
+
+    def _outlay_of_drawn(self, sizes: Sizes, support: int) -> Outlay:
+        looked_at = (2e-8 if self.candidates == "all" else 6e-9) * sizes.cells
+        each = 0.001 + looked_at + (1e-5 + 1e-9 * support) * sizes.marginals
+        rounds = self.rounds or rounds_if(_FAR, sizes, sizes.rho)
+        return Outlay(0.05 + rounds * each, 50e-6 * sizes.cells + 1e-6 * support * (40 + sizes.columns))
 
     def _groups(self, domain: Domain, workload: Workload) -> list[Marginal]:
         if self.groups:
             return [canonical(g, domain) for g in self.groups]
-        if domain.size() <= self.max_cells:
+        if self.support is not None or domain.size() <= self.max_cells:
             return [domain.attributes]
         return [canonical(g, domain) for g in _components(workload.marginals)]
 
@@ -142,8 +243,8 @@ def enumerate_domain(domain: Domain, max_cells: int) -> Table:
     """Every combination of values as a row."""
     if domain.size() > max_cells:
         raise MarginalTooLarge(
-            f"mwem would enumerate {domain.size():.3g} cells of {' × '.join(domain)}, more than max_cells = "
-            f"{max_cells:,}; name disjoint groups, use fewer columns, or a method with a public table"
+            f"mwem would enumerate {_about(domain.size())} cells of {' × '.join(domain)}, more than max_cells = "
+            f"{max_cells:,}; name disjoint groups, give support = 10000 to draw rows, or use another method"
         )
     columns = []
     for i, size in enumerate(domain.shape):
@@ -152,3 +253,33 @@ def enumerate_domain(domain: Domain, max_cells: int) -> Table:
             np.tile(np.repeat(values, math.prod(domain.shape[i + 1 :])), math.prod(domain.shape[:i]))
         )
     return Table(domain, tuple(columns))
+
+
+def _weights_from(measured: Measurement, total: float) -> NDArray[np.float64]:
+    """Noisy counts of every combination as weights to start from.
+
+    Most combinations of a large domain are empty, and their noise would add up to more than the table. So counts that
+    noise alone does not reach stay as they are, and what they leave of all rows, one row at least, is spread evenly
+    over the others: no combination is without weight, as no round could give it back.
+    """
+    counts = measured.values
+    chances = math.log(len(counts))
+    scales = chances / math.sqrt(2) if measured.noise == "laplace" else math.sqrt(2 * chances)
+    sure = counts > scales * measured.sigma
+    others = int(np.count_nonzero(~sure))
+    spared = max(total - float(counts[sure].sum()), 1.0)
+    return np.where(sure, counts, spared / max(others, 1))
+
+
+def _support_in_words(domain: Domain, groups: list[Marginal], factors: list[MultiplicativeWeights]) -> str:
+    """A remark that the certificate should have: what is on no row of the support cannot be learnt."""
+    sizes = [
+        f"{f.rows.n:,} rows drawn at random of {_about(domain.size(g))}"
+        for g, f in zip(groups, factors, strict=True)
+    ]
+    return f"The weights are on {' and '.join(sizes)} combinations of values."
+
+
+def _about(size: int) -> str:
+    """A number of combinations, which may be beyond what a double holds."""
+    return f"{size:.3g}" if size < 10**300 else "more than 1e+300"

@@ -2,10 +2,9 @@
 
 ε₀ solves ε = √(2T·ln(1/δ))·ε₀ + T·ε₀·(e^ε₀ − 1); each round spends ε₀/2 on the exponential mechanism and ε₀/2 on
 Laplace noise, of scale 2/(n·ε₀) on a query of sensitivity 1/n (the paper's Lap(ε₀/2) is a slip), and updates
-without the ½. Under this package's tighter accounting it costs less than (ε, δ): the certificate says how much.
+without the ½, by the noisy answer as it is, also where that lies outside [0, 1]. Under this package's tighter
+accounting it costs less than (ε, δ): the certificate says how much.
 """
-
-import math
 
 import numpy as np
 
@@ -21,15 +20,15 @@ from openprior.methods.base import (
     option,
     register,
 )
+from openprior.methods.shared.advanced import advanced_rounds
 from openprior.methods.shared.multiplicative import OUTPUTS, Rounds, run_rounds
-from openprior.methods.shared.schedule import Even
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
 
-__all__ = ["MwemPub", "per_round_epsilon"]
+__all__ = ["MwemPub"]
 
 
 @register("mwem-pub")
@@ -58,28 +57,22 @@ class MwemPub(Mechanism):
     ) -> Model:
         """Algorithm 1."""
         support, frequencies = self.need_public(public).unique()
-        epsilon = per_round_epsilon(curator.epsilon, curator.delta, self.rounds) / 2
-        select, measure = epsilon**2 / 8, epsilon**2 / 2
-        schedule = Even(self.rounds * (select + measure), self.rounds, select / (select + measure))
+        schedule = advanced_rounds(curator, self.rounds)
         total = known_total(curator)
         start = frequencies.astype(np.float64) if self.start == "public" else np.ones(support.n)
         weights = MultiplicativeWeights(support, start, workload.marginals)
-        how = Rounds(1.0, False, self.output, "exponential", "laplace", "all")
+        how = Rounds(
+            step=1.0,
+            clip=False,
+            replay=False,
+            output=self.output,
+            selection="exponential",
+            noise="laplace",
+            candidates="all",
+        )
         (learnt,) = run_rounds(curator, [weights], total, schedule, how, rng, progress)
         return SupportModel(support, learnt, total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A pass over all cells per round, with a coin for each."""
         return Outlay(0.05 + self.rounds * (0.004 + 2.5e-8 * sizes.cells), 50e-6 * sizes.cells)
-
-
-def per_round_epsilon(epsilon: float, delta: float, rounds: int) -> float:
-    """ε₀ with √(2T·ln(1/δ))·ε₀ + T·ε₀·(e^ε₀ − 1) = ε, from below, by bisection."""
-    low, high = 0.0, epsilon
-    for _ in range(100):
-        middle = (low + high) / 2
-        spent = math.sqrt(2 * rounds * math.log(1 / delta)) * middle + rounds * middle * math.expm1(
-            min(middle, 700.0)
-        )
-        low, high = (middle, high) if spent <= epsilon else (low, middle)
-    return low

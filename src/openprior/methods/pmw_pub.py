@@ -2,6 +2,9 @@
 
 A distribution A on the unique public rows starts at the public frequencies. With ε̃ = √(2ρ) and ε₀ = ε̃/√(2T), each
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
+
+Permute-and-flip at ε₀ costs ε₀²/2. The exponential mechanism of the same cost runs at 2ε₀ (`sharp`); at ε₀, as
+Algorithm 1 has it, it costs ε₀²/8, so that T rounds spend 5/8 of ρ and leave the rest unspent.
 """
 
 import numpy as np
@@ -29,6 +32,7 @@ from openprior.methods.shared.multiplicative import (
     run_rounds,
     spread,
 )
+from openprior.methods.shared.schedule import Even, Schedule
 from openprior.models.base import Model
 from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
@@ -60,6 +64,10 @@ class PmwPub(Mechanism):
     selection: str = option(
         default="exponential", doc="exponential | permute-and-flip, both at the same cost"
     )
+    sharp: bool = option(
+        default=True,
+        doc="exponential mechanism at 2ε₀ for the share of a round; if not, at ε₀ for a quarter of it",
+    )
     noise: str = option(default="gaussian", doc="gaussian | laplace, both at the same cost")
     output: str = option(
         default="last", doc="last | average: the last iterate, or the theorem's average of all"
@@ -81,6 +89,30 @@ class PmwPub(Mechanism):
         one_of("candidates", self.candidates, CANDIDATES)
         check(0 <= self.guard < 1, f"guard ({self.guard}) must be at least 0 and below 1")
         one_of("start", self.start, STARTS)
+        check(
+            self.sharp or (self.rounds is not None and self.selection == "exponential"),
+            "sharp = False needs a number of rounds and selection = exponential; give both, or leave it out",
+        )
+
+    @classmethod
+    def published(
+        cls,
+        rounds: int = 50,
+        *,
+        selection: str = "permute-and-flip",
+        replay: bool = False,
+        output: str = "average",
+    ) -> "PmwPub":
+        """Algorithm 1 as the theorem has it; the paper's experiments have `replay`, and also the last `output`."""
+        return cls(
+            rounds=rounds,
+            selection=selection,
+            sharp=selection != "exponential",
+            replay=replay,
+            output=output,
+            candidates="all",
+            guard=0.0,
+        )
 
     def run(
         self,
@@ -98,15 +130,29 @@ class PmwPub(Mechanism):
         weights = MultiplicativeWeights(support, start, workload.marginals)
         before = weights.answers
         rho = curator.remaining - kept
-        how = Rounds(0.5, self.replay, self.output, self.selection, self.noise, self.candidates)
-        (learnt,) = run_rounds(curator, [weights], total, spread(rho, self.rounds), how, rng, progress)
+        how = Rounds(
+            step=0.5,
+            clip=True,
+            replay=self.replay,
+            output=self.output,
+            selection=self.selection,
+            noise=self.noise,
+            candidates=self.candidates,
+        )
+        (learnt,) = run_rounds(curator, [weights], total, self._schedule(rho), how, rng, progress)
         candidates = [SupportModel(support, w, total) for w in (learnt, start)]
         if not kept:
             return candidates[0]
         answers = [candidates[0].answers(workload.marginals), weights.cells.split(before * total)]
-        chosen = keep_better(curator, answers, workload, curator.remaining)
+        chosen = keep_better(curator, answers, workload, curator.remaining if self.sharp else kept)
         curator.remark(_VERDICTS[chosen])
         return candidates[chosen]
+
+    def _schedule(self, rho: float) -> Schedule:
+        if self.sharp or self.rounds is None:
+            return spread(rho, self.rounds)
+        # Of a round's ε₀², measuring costs 1/2 and the exponential mechanism at ε₀ costs 1/8.
+        return Even(rho * (1 / 8 + 1 / 2), self.rounds, select=1 / 5)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A pass over all cells per round; how many rounds there are depends on how much there is to correct."""

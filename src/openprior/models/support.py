@@ -22,6 +22,10 @@ __all__ = ["MultiplicativeWeights", "SupportModel"]
 
 Floats = NDArray[np.float64]
 
+_LONG, _LONGEST = 3.0, 300.0
+"""Of the logarithm of a cell's weights: beyond the first, a move is too long for its scale to be told without loss, so
+all is counted anew; beyond the second the other rows have no mass that a double would show, so it ends there."""
+
 
 class SupportModel(Model):
     """A distribution on given rows."""
@@ -84,6 +88,11 @@ class MultiplicativeWeights:
         self.answers: Floats = self._counter.answers(self.weights)
         self._moves = 0
 
+    def restart(self, weights: Floats) -> None:
+        """Begin anew at these weights."""
+        self.weights = weights / weights.sum()
+        self.answers = self._counter.answers(self.weights)
+
     def reachable(self) -> NDArray[np.intp]:
         """The cells that hold some of the rows but not all: no weights can move the others."""
         rows = np.rint(self._counter.answers(np.ones(self.rows.n)))
@@ -108,15 +117,22 @@ class MultiplicativeWeights:
         weights = self.weights.copy()
         touched = np.zeros(len(weights), np.bool_)
         factor = scale = 1.0
-        count = 0
+        count, far = 0, False
         for marginal, cell, answer in moves:
             inside = self.members(marginal, cell)
             mass = float(weights[inside].sum()) * scale
-            factor = float(np.exp((answer - mass) * step))
+            length = (answer - mass) * step
+            factor = float(np.exp(min(max(length, -_LONGEST), _LONGEST)))
             weights[inside] *= factor
-            scale /= 1.0 + (factor - 1.0) * mass
+            if abs(length) > _LONG:
+                weights, scale, far = weights / weights.sum(), 1.0, True
+            else:
+                scale /= 1.0 + (factor - 1.0) * mass
             touched |= inside
             count += 1
+        if far:
+            self._move(weights / weights.sum(), np.arange(len(weights)), 1.0)
+            return
         weights *= scale
         if count == 1 and 2 * np.count_nonzero(touched) > len(weights):
             # Seen from inside a large cell, it is the other rows that moved.

@@ -123,6 +123,10 @@ PRIVATE, PUBLIC = rows(300, 1), rows(200, 2)
 RUNS: list[tuple[str, Mapping[str, Any]]] = [(name, {}) for name in sorted(op.mechanisms())]
 RUNS += [("pmw-pub", {"selection": "permute-and-flip", "noise": "laplace", "rounds": 3})]
 RUNS += [("mwem", {"selection": "permute-and-flip", "noise": "laplace", "rounds": 3})]
+RUNS += [("pmw-pub", {"rounds": 3, "sharp": False})]
+RUNS += [("mwem", {"noise": "laplace", "calibration": "advanced", "rounds": 3, "start_counts": 0.3})]
+RUNS += [("mwem", {"support": 5, "rounds": 3})]
+RUNS += [("hierarchy", {"levels": (("a",),), "noise": "laplace", "prior": "empirical", "rounding": "each"})]
 
 
 def released(name: str, options: Mapping[str, Any], relation: str, epsilon: float = 0.8) -> Certificate:

@@ -8,8 +8,9 @@ import pytest
 
 from openprior.errors import MarginalTooLarge, OpenPriorWarning, OptionError
 from openprior.methods.mwem import Mwem, enumerate_domain
-from openprior.methods.mwem_pub import MwemPub, per_round_epsilon
+from openprior.methods.mwem_pub import MwemPub
 from openprior.methods.pmw_pub import PmwPub
+from openprior.methods.shared.advanced import per_round_epsilon
 from openprior.methods.shared.guard import keep_better
 from openprior.models.product import ProductModel
 from openprior.models.support import SupportModel

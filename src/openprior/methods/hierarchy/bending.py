@@ -46,6 +46,8 @@ class _Union:
     rows: Table
     weights: Floats
     leaves: list[tuple[int, int]]
+    alike: bool = False
+    """Whether all leaves have the same distribution, so that what the group becomes is what each of them becomes."""
 
 
 class Groups:
@@ -113,11 +115,14 @@ class Groups:
         """The rows of all leaves of a group, each leaf with its share of the public rows; leaves that share a prior
         table share its rows here too."""
         leaves = self._tree.members[level][group]
+        if len(leaves) and len({(id(self.rows(leaf)), id(self.weights[leaf])) for leaf in leaves}) == 1:
+            places = [(int(leaf), 0) for leaf in leaves]
+            return _Union(self.rows(leaves[0]), self.weights[leaves[0]], places, alike=True)
         shares = self._public[leaves]
         shares = shares / shares.sum() if len(leaves) else shares
         starts: dict[int, int] = {}
         tables: list[Table] = []
-        places: list[tuple[int, int]] = []
+        places = []
         end = 0
         for leaf in leaves:
             rows = self.rows(leaf)
@@ -139,8 +144,9 @@ class Groups:
         bent = self._executor.each(_bend_group, tasks)
         before = list(self.weights)
         for union, (after, _) in zip(unions, bent, strict=True):
-            if len(union.leaves) == 1:
-                self.weights[union.leaves[0][0]] = after
+            if union.alike:
+                for leaf, _ in union.leaves:
+                    self.weights[leaf] = after
                 continue
             ratio = np.divide(after, union.weights, out=np.zeros_like(after), where=union.weights > 0)
             for leaf, start in union.leaves:

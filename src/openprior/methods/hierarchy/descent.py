@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from openprior.methods.base import Mechanism, Tell
 from openprior.methods.hierarchy.bending import Groups, LevelMarginal
-from openprior.methods.hierarchy.totals import refined, whole
+from openprior.methods.hierarchy.totals import refined, whole, whole_each
 from openprior.methods.hierarchy.tree import Tree
+from openprior.methods.shared.dependence import Dependence
 from openprior.methods.shared.strategy import cliques, expected_best, roots, variances
 from openprior.models.base import Model
 from openprior.models.grouped import Group, GroupedModel
@@ -22,6 +23,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Counts, Total
 from openprior.progress import hushed, phase, telling
 from openprior.questions.workload import Marginal, Workload, canonical
+from openprior.tables.table import Table
 
 if TYPE_CHECKING:
     from openprior.methods.hierarchy.method import Hierarchy
@@ -46,14 +48,22 @@ class Descent:
     rng: np.random.Generator
     progress: Tell
 
-    def choose(self, level: int, public_rows: int) -> list[Marginal]:
-        """The marginals of a level, by the public rows of its largest groups; nothing private is looked at."""
+    def choose(self, level: int, public: Table) -> list[Marginal]:
+        """The marginals of a level, by the public rows of its largest groups; nothing private is looked at.
+
+        As published, and where no group starts from its own rows, by all public rows together.
+        """
         if self._is_last(level) and self.how.inner is not None:
             return []
-        n = float(public_rows if self.n is None else self.n)
-        known = self.groups.dependence(level, n, self.rng)
+        n = float(public.n if self.n is None else self.n)
         if self.how.choose == "published":
+            known = (
+                self.groups.dependence(level, n, self.rng)
+                if self.how.own
+                else Dependence.of([public], [n], self.rng, most=None)
+            )
             return roots(known) if self._is_last(level) else cliques(known)
+        known = self.groups.dependence(level, n, self.rng)
         pure = self.curator.is_pure
         share = (1 - self.how.totals) * self.split[level]
         rho = self.curator.remaining * share ** (2 if pure else 1)
@@ -68,7 +78,7 @@ class Descent:
         for level, marginals in enumerate(chosen):
             totals, sigma = self._count(level, shares)
             if self._is_last(level) and self.how.inner is not None:
-                return self._run_inside(self.how.inner, whole(totals, self.n, self.rng), next(shares))
+                return self._run_inside(self.how.inner, self._whole(totals), next(shares))
             measured = []
             with phase(f"measuring, level {level + 1} of {len(chosen)}", len(marginals)) as work:
                 for m in marginals:
@@ -78,13 +88,33 @@ class Descent:
             if self.how.update == "shrink" and self.how.inner is None:
                 totals = refined(totals, sigma, [(m.values, m.sigma) for m in measured])
             if self._is_last(level):
-                totals = whole(totals, self.n, self.rng)
+                totals = self._whole(totals)
+            elif self.how.rounding == "each":
+                totals = whole_each(totals)
             with phase(f"estimating, level {level + 1} of {len(chosen)}", self.tree.counts[level]):
                 self._bend(level, totals, measured)
         return self._model(
-            Group(codes, self.groups.rows(leaf), self.groups.weights[leaf], float(totals[leaf]))
-            for leaf, codes in enumerate(self.tree.leaves)
+            self._group(leaf, codes, float(totals[leaf])) for leaf, codes in enumerate(self.tree.leaves)
         )
+
+    def _whole(self, totals: Floats) -> Floats:
+        """The finest level's numbers of rows, as they are released."""
+        if self.how.rounding == "together":
+            return whole(totals, self.n, self.rng)
+        rows = whole_each(totals)
+        if not rows.any():
+            rows[int(np.argmax(totals))] = 1.0
+            self.curator.remark("Every group's noisy number of rows was below 1; one row stands for all.")
+        return rows
+
+    def _group(self, leaf: int, codes: tuple[int, ...], total: float) -> Group:
+        rows, weights = self.groups.rows(leaf), self.groups.weights[leaf]
+        if (
+            self.how.prior == "empirical"
+        ):  # all public rows are in every group, most of them without mass in some
+            held = np.flatnonzero(weights)
+            rows, weights = rows.take(held), weights[held]
+        return Group(codes, rows, weights, total)
 
     def _is_last(self, level: int) -> bool:
         return level == len(self.tree.levels) - 1

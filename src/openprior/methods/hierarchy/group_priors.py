@@ -1,9 +1,10 @@
 """What the public table says of every group before anything private is looked at.
 
 A group's prior is half its own public rows and half draws from Bayesian networks fitted to them, which smooth what a
-small sample shows by chance. Where the public table has no rows of a group (a new year, a new area), others stand in:
-those of the same area in other years, those of the level above, those that share any key, at last all. Groups with the
-same public rows share one prior. All of it is public, so it costs nothing and may run anywhere.
+small sample shows by chance; or, as published, the distinct public rows as often as they occur. Where the public table
+has no rows of a group (a new year, a new area), others stand in: those of the same area in other years, those of the
+level above, those that share any key, at last all. Groups with the same public rows share one prior. All of it is
+public, so it costs nothing and may run anywhere.
 """
 
 import itertools
@@ -46,13 +47,23 @@ class _Task:
     own: Table
     borrowed: Table | None
     seed: np.random.SeedSequence
+    empirical: bool
 
 
 def group_priors(
-    tree: Tree, public: Table, executor: Executor, rng: np.random.Generator, *, own: bool
+    tree: Tree,
+    public: Table,
+    executor: Executor,
+    rng: np.random.Generator,
+    *,
+    own: bool,
+    empirical: bool = False,
 ) -> list[GroupPrior]:
-    """A prior for every leaf; from its own public rows where there are some, or, without `own`, from those of all."""
-    table = Table(public.domain.project(tree.attributes), tuple(public.column(a) for a in tree.attributes))
+    """A prior for every leaf; from its own public rows where there are some, or, without `own`, from those of all.
+
+    An `empirical` one is all of these rows as they are: no draws, nothing borrowed, none left out.
+    """
+    table = tree.inside(public)
     wider = _wider(tree) if own else [()]
     row_codes = {a: public.column(a).astype(np.int64) for a in tree.keys}
     leaf_codes = {a: np.array([leaf[i] for leaf in tree.leaves], np.int64) for i, a in enumerate(tree.keys)}
@@ -67,9 +78,9 @@ def group_priors(
         source = (nearest, int(at[nearest][i]))
         sources.append(source)
         if source not in tasks:
-            rows = places[nearest].take(source[1], rng, MOST_ROWS)
+            rows = places[nearest].take(source[1], rng, None if empirical else MOST_ROWS)
             borrowed = None
-            if len(rows) < _FEW and nearest + 1 < len(wider):
+            if len(rows) < _FEW and nearest + 1 < len(wider) and not empirical:
                 above = next(
                     w
                     for w in range(nearest + 1, len(wider))
@@ -77,7 +88,7 @@ def group_priors(
                 )
                 borrowed = table.take(places[above].take(int(at[above][i]), rng, 1000))
             seed = np.random.SeedSequence(int(rng.integers(1 << 63)))
-            tasks[source] = _Task(table.take(rows), borrowed, seed)
+            tasks[source] = _Task(table.take(rows), borrowed, seed, empirical)
     with phase("learning from the public table", len(tasks)):
         priors = dict(zip(tasks, executor.each(_prior, list(tasks.values())), strict=True))
     return [
@@ -96,7 +107,10 @@ def _wider(tree: Tree) -> list[Marginal]:
 
 
 def _prior(task: _Task) -> tuple[Table, Floats]:
-    """Own rows, borrowed rows, and smooth draws from both."""
+    """Own rows, borrowed rows, and smooth draws from both; or own rows alone."""
+    if task.empirical:
+        rows, counts = task.own.unique()
+        return rows, counts / task.own.n
     rng = np.random.default_rng(task.seed)
     parts, shares = [task.own], [1.0]
     if task.borrowed is not None:
@@ -127,8 +141,8 @@ class _Rows:
             return 0
         return int(self._ends[i + 1] - self._ends[i])
 
-    def take(self, place: int, rng: np.random.Generator, most: int) -> NDArray[np.intp]:
-        """Its rows, at most so many of them."""
+    def take(self, place: int, rng: np.random.Generator, most: int | None) -> NDArray[np.intp]:
+        """Its rows, at most so many of them, or all."""
         i = int(np.searchsorted(self._numbers, place))
         rows = self._order[self._ends[i] : self._ends[i + 1]]
-        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+        return rows if most is None or len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))

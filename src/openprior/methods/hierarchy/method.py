@@ -76,6 +76,14 @@ class Hierarchy(Mechanism):
     own: bool = option(
         default=True, doc="start from the public rows of the group itself, where there are any"
     )
+    prior: str = option(
+        default="smoothed",
+        doc="smoothed: public rows and draws from networks fitted to them | empirical: all public rows as they are",
+    )
+    rounding: str = option(
+        default="together",
+        doc="together: numbers of rows become whole and keep their sum | each: group by group, as published",
+    )
     noise: str = option(default="gaussian", doc="gaussian | laplace")
     updates: int | None = option(
         default=None, doc="updates per marginal of ide, 2 as published; to convergence if not given"
@@ -88,6 +96,8 @@ class Hierarchy(Mechanism):
             "a hierarchy cannot be inside a hierarchy; name all its levels in one",
         )
         one_of("choose", self.choose, ("expected", "published"))
+        one_of("prior", self.prior, ("smoothed", "empirical"))
+        one_of("rounding", self.rounding, ("together", "each"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         check(0 < self.totals < 1, f"totals ({self.totals}) must be between 0 and 1")
         check(all(0 < s < math.inf for s in self.split), "every level's split must be positive and finite")
@@ -95,7 +105,11 @@ class Hierarchy(Mechanism):
 
     @classmethod
     def published(cls, levels: Iterable[Iterable[str]] = ()) -> "Hierarchy":
-        """As the paper has it: pure ε-DP with δ = 0, a quarter of ε for each of two totals and two workloads."""
+        """Algorithm 2: pure ε-DP with δ = 0, a quarter of ε for each of two totals and two workloads.
+
+        Every group starts from the public table's own distribution. The paper's noise is that of the relation
+        add-remove; under replace-one there is twice as much of it.
+        """
         return cls(
             levels=levels,  # type: ignore[arg-type]  # which becomes one, or is refused
             update="ide",
@@ -103,6 +117,8 @@ class Hierarchy(Mechanism):
             split=(1.0,),
             totals=0.5,
             own=False,
+            prior="empirical",
+            rounding="each",
             noise="laplace",
             updates=2,
         )
@@ -125,14 +141,15 @@ class Hierarchy(Mechanism):
         tree = Tree(curator.layout, self.levels)
         split = self._split(len(tree.levels))
         asked = within(workload, tree.attributes, curator.domain)
-        priors = group_priors(tree, table, curator.executor, rng, own=self.own)
+        empirical = self.prior == "empirical"
+        priors = group_priors(tree, table, curator.executor, rng, own=self.own, empirical=empirical)
         groups = Groups(tree, priors, curator.executor)
         n = curator.n if curator.unit.n_is_public else None
         descent = Descent(self, curator, tree, groups, asked, split, n, rng, progress)
         with phase("choosing marginals by the public table", len(tree.levels)) as work:
-            chosen = []
+            chosen, known = [], tree.inside(table)
             for level in range(len(tree.levels)):
-                chosen.append(descent.choose(level, public_rows=table.n))
+                chosen.append(descent.choose(level, known))
                 work.advance()
         return descent.run(chosen)
 
@@ -143,11 +160,17 @@ class Hierarchy(Mechanism):
         except OptionError:
             return None
         groups, columns = len(tree.leaves), len(tree.attributes)
-        networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+        rows = 0.05 + 2.5e-8 * sizes.rows * sizes.marginals + 0.02 * groups
+        together = self.choose == "published" and not self.own
         judged = min(sizes.public_rows, 4000 * min(groups, 24))
-        choosing = 1.25e-7 * columns**2 * judged * len(tree.levels)
-        rows = 2.5e-8 * sizes.rows * sizes.marginals
-        return Outlay(0.05 + networks + choosing + rows + 0.02 * groups, 30 + 0.5 * groups)
+        choosing = (
+            (2e-9 * sizes.public_rows if together else 1.25e-7 * judged) * columns**2 * len(tree.levels)
+        )
+        if self.prior == "smoothed":
+            networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
+            return Outlay(networks + choosing + rows, 30 + 0.5 * groups)
+        held = sizes.public_rows * (1 if self.own else groups)  # without its own, a group has all public rows
+        return Outlay(7.5e-9 * held * columns + choosing + rows, 30 + 0.5 * groups + 1e-5 * held)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:

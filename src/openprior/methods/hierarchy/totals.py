@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from openprior.models.rounding import round_to_counts
 
-__all__ = ["refined", "whole"]
+__all__ = ["refined", "whole", "whole_each"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,12 @@ def whole(totals: Floats, n: int | None, rng: np.random.Generator) -> Floats:
     # Cutting each group at 0 alone would add rows on average; their noisy sum has no such bias.
     rows = max(1, round(float(totals.sum()))) if n is None else n
     return round_to_counts(_to_sum(totals, float(rows)), rows, rng).astype(np.float64)
+
+
+def whole_each(totals: Floats) -> Floats:
+    """Whole numbers of rows, at least 0, each group's by itself (Algorithm 2): what they sum to is not looked at."""
+    rounded: Floats = np.rint(np.maximum(totals, 0.0))
+    return rounded
 
 
 def _to_sum(values: Floats, total: float) -> Floats:

@@ -14,6 +14,7 @@ from openprior.errors import OptionError
 from openprior.methods.base import check
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.layout import Layout
+from openprior.tables.table import Table
 
 __all__ = ["Tree"]
 
@@ -44,6 +45,10 @@ class Tree:
         """How many groups each level has."""
         self.members: list[list[Ints]] = [_members(*of) for of in zip(self.parents, self.counts, strict=True)]
         """Of each level: the leaves of every group."""
+
+    def inside(self, table: Table) -> Table:
+        """A table without the keys of a leaf."""
+        return Table(table.domain.project(self.attributes), tuple(table.column(a) for a in self.attributes))
 
     def number(self, keys: Marginal, codes: Mapping[str, Ints], count: int) -> Ints:
         """The number of the combination of keys (columns or levels) that each of so many column codes belongs to."""

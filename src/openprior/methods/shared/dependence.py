@@ -36,13 +36,20 @@ class Dependence:
     """Expected private rows, public rows, and shares of every one- and two-way marginal, of each group."""
 
     @staticmethod
-    def of(groups: Sequence[Table], rows: Iterable[float], rng: np.random.Generator) -> "Dependence":
-        """From public rows of groups; `rows` are how many private rows each is expected to have."""
+    def of(
+        groups: Sequence[Table],
+        rows: Iterable[float],
+        rng: np.random.Generator,
+        *,
+        most: int | None = _ROWS,
+    ) -> "Dependence":
+        """From public rows of groups, so many of each at most; `rows` are the private rows that each may have."""
         attributes = groups[0].domain.attributes
         marginals = [*((a,) for a in attributes), *itertools.combinations(attributes, 2)]
         learnt = []
         for table, expected in zip(groups, rows, strict=True):
-            some = table if table.n <= _ROWS else table.take(rng.choice(table.n, _ROWS, replace=False))
+            few = most is None or table.n <= most
+            some = table if few else table.take(rng.choice(table.n, most, replace=False))
             shares = {m: c / some.n for m, c in count_table(some, marginals).items()}
             learnt.append((max(1.0, expected), some.n, shares))
         return Dependence(attributes, tuple(learnt))

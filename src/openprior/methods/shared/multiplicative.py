@@ -35,11 +35,13 @@ _SURPRISING = 1.5
 """Standard deviations of the noise above which a measurement found something."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rounds:
     """How the rounds go."""
 
     step: float
+    clip: bool
+    """Whether noisy answers outside [0, 1] are brought to its nearer end before they are fitted."""
     replay: bool
     output: str
     selection: str
@@ -79,7 +81,9 @@ def run_rounds(
         wrong = measured.values[0] - home[measured.marginal].answer(measured.marginal, measured.cell) * total
         if not schedule.heard(abs(wrong) / measured.sigma >= _SURPRISING):
             return
-        answer = float(np.clip(measured.values[0] / total, 0.0, 1.0))
+        answer = float(measured.values[0] / total)
+        if how.clip:
+            answer = min(max(answer, 0.0), 1.0)
         current = (measured.marginal, measured.cell, answer)
         seen.append(current)
         moves = _replayed(seen, home, rng) if how.replay else [current]
