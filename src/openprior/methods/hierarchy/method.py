@@ -37,6 +37,7 @@ from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
@@ -87,6 +88,8 @@ class Hierarchy(Mechanism):
             not isinstance(self.inner, Hierarchy),
             "a hierarchy cannot be inside a hierarchy; name all its levels in one",
         )
+        if self.inner is not None:
+            self.inner.check_unit(Unit().part())
         one_of("choose", self.choose, ("expected", "published"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         check(0 < self.totals < 1, f"totals ({self.totals}) must be between 0 and 1")
