@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openprior.methods.base import mechanisms
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
+    from openprior.methods.importance import ImportanceWeights
     from openprior.methods.jam import JamPgm
     from openprior.methods.mst import Mst
     from openprior.methods.mwem import Mwem
@@ -46,6 +47,7 @@ __all__ = [
     "Certificate",
     "Hierarchy",
     "Ide",
+    "ImportanceWeights",
     "JamPgm",
     "Mst",
     "Mwem",
@@ -83,6 +85,7 @@ _HOMES = {
     "Certificate": "releases.certificate",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
+    "ImportanceWeights": "methods.importance",
     "JamPgm": "methods.jam",
     "Mst": "methods.mst",
     "Mwem": "methods.mwem",

@@ -12,6 +12,7 @@ PUBLIC = {
     "Certificate",
     "Hierarchy",
     "Ide",
+    "ImportanceWeights",
     "JamPgm",
     "Mst",
     "Mwem",

@@ -16,7 +16,9 @@ import numpy as np
 
 from openprior.methods.base import (
     Mechanism,
+    Outlay,
     PublicTable,
+    Sizes,
     Tell,
     check,
     one_of,
@@ -25,8 +27,10 @@ from openprior.methods.base import (
 )
 from openprior.models.base import Model
 from openprior.models.support import SupportModel
+from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
 from openprior.privacy.curator import Curator
-from openprior.privacy.regression import LEAST, MOST, MembershipRegression, check_exactness
+from openprior.privacy.regression import LEAST, MOST, MembershipRegression, check_exactness, iterations
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
 
@@ -34,6 +38,9 @@ __all__ = ["ImportanceWeights"]
 
 GRID = (0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
 """The regularisations of the papers' comparisons."""
+_TOLERATED = 0.1
+"""Standard deviation that noise may give to the logarithm of a row's weight. On ADULT at ε from 0.1 to 1 the best
+of the grid has 0.04 with a public sample of the same population, 0.1 or more with a biased one; 0.1 costs the former 4 %."""
 
 
 @register("importance")
@@ -45,15 +52,16 @@ class ImportanceWeights(Mechanism):
     needs_public_n: ClassVar[bool] = True
     pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
 
-    regularisation: float = option(
-        default=0.01,
-        doc="λ of the regression; the noise is in proportion to 1/λ, and so is what can be learnt",
+    regularisation: float | None = option(
+        default=None,
+        doc="λ of the regression: less learns more, with noise in proportion to 1/λ; if not given, the least of the "
+        "published ones (0.005 to 0.5) that the noise allows",
     )
     noise: str = option(default="gaussian", doc="gaussian | laplace; laplace for δ = 0")
 
     def __post_init__(self) -> None:
         check(
-            LEAST <= self.regularisation <= MOST,
+            self.regularisation is None or LEAST <= self.regularisation <= MOST,
             f"regularisation ({self.regularisation}) must lie between {LEAST} and {MOST:g}",
         )
         one_of("noise", self.noise, ("gaussian", "laplace"))
@@ -74,12 +82,38 @@ class ImportanceWeights(Mechanism):
         """One measurement, and a weight per public row."""
         table = self.need_public(public)
         self.check_unit(curator.unit)
-        check_exactness(curator.n, table.n, len(table.domain), self.regularisation)
-        regression = MembershipRegression.of(table, self.regularisation)
-        beta = curator.measure(regression, curator.remaining, noise=self.noise).values
+        k, rho = sum(table.domain.shape), curator.remaining
+        chosen = self.regularisation or self._least(k, curator.n, rho, curator.unit)
+        check_exactness(curator.n, table.n, len(table.domain), chosen)
+        beta = curator.measure(MembershipRegression.of(table, chosen), rho, noise=self.noise).values
         rows, counts = table.unique()
         logs = log_ratios(rows, beta)
         return SupportModel(rows, counts * np.exp(logs - logs.max()), float(curator.n))
+
+    def _least(self, coefficients: int, n: int, rho: float, unit: Unit) -> float:
+        """The least λ of the grid at which noise moves a row's logarithm by no more than it should; sizes alone decide.
+
+        ‖φ‖ = 1, so the noise in β̃·φ(x) has the standard deviation of one coefficient's.
+        """
+        for regularisation in GRID:
+            regression = MembershipRegression(coefficients, regularisation)
+            declared = regression.sensitivity(unit)
+            steps = (
+                math.sqrt(gaussian_sigma_squared(declared.l2_squared, rho))
+                if self.noise == "gaussian"
+                else math.sqrt(2) * declared.l1 / pure_epsilon(rho)
+            )
+            if regression.in_units(steps, unit, lambda: n) <= _TOLERATED:
+                return regularisation
+        return GRID[-1]
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """Passes over the distinct rows of both tables: how many there are, the regularisation says."""
+        k = sum(sizes.layout.domain.shape)
+        chosen = self.regularisation or self._least(k, sizes.rows, sizes.rho, Unit())
+        values = (sizes.rows + sizes.public_rows) * sizes.columns
+        passes = iterations(sizes.rows, chosen)
+        return Outlay(0.05 + 1.2e-9 * passes * values + 4e-8 * values, 7e-6 * values)
 
 
 def log_ratios(rows: Table, beta: np.ndarray[Any, np.dtype[np.float64]]) -> Any:

@@ -5,17 +5,22 @@ rounding error, and is the same in whatever order the rows come: one row moves i
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cores import workers
 from openprior.tables.table import Table
 
 __all__ = ["Pull", "bits_for", "places_of"]
 
 _FINEST = 50
 """Bits: a share of 1 in a double has 53, of which the last few are rounding errors."""
+
+_FEW = 1 << 18
+"""Values that are done before a second thread would have begun."""
 
 
 def bits_for(rows: int) -> int:
@@ -43,11 +48,24 @@ class Pull:
         self._bits = bits_for(self._rows)
         self._coefficients = sum(table.domain.shape)
         self._scale = 1 / math.sqrt(len(table.domain))
+        self._portion = max(-(-table.n // workers()), _FEW // len(table.domain), 1)
 
     def mean(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean over all rows of pull × φ."""
-        sums = np.zeros(self._coefficients, np.int64)
-        _add_pulls(self._places, self._counts, beta, self._scale, self._sign, float(1 << self._bits), sums)
+
+        def add(start: int) -> NDArray[np.int64]:
+            some = slice(start, start + self._portion)
+            sums = np.zeros(self._coefficients, np.int64)
+            _add_pulls(self._places[some], self._counts[some], beta, self._scale, self._sign, fineness, sums)
+            return sums
+
+        fineness = float(1 << self._bits)
+        starts = range(0, len(self._counts), self._portion)
+        if len(starts) == 1:
+            sums = add(0)
+        else:
+            with ThreadPoolExecutor(len(starts)) as pool:
+                sums = np.sum(list(pool.map(add, starts)), axis=0, dtype=np.int64)
         return sums.astype(np.float64) * (self._scale / (float(self._rows) * float(1 << self._bits)))
 
 
