@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from openprior.evaluation.groups import evaluate_groups
     from openprior.evaluation.metrics import evaluate
     from openprior.evaluation.quality import evaluate_quality
+    from openprior.guidance.choose_public import choose_public
+    from openprior.guidance.divergences import divergences
     from openprior.guidance.mixture_error import best_mixture_error
     from openprior.guidance.plan import plan
     from openprior.guidance.screen import screen
@@ -64,7 +66,9 @@ __all__ = [
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "choose_public",
     "compare",
+    "divergences",
     "estimate_error",
     "evaluate",
     "evaluate_groups",
@@ -102,7 +106,9 @@ _HOMES = {
     "all_marginals": "questions.workload",
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
+    "choose_public": "guidance.choose_public",
     "compare": "evaluation.compare",
+    "divergences": "guidance.divergences",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",

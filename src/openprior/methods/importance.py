@@ -40,7 +40,8 @@ GRID = (0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
 """The regularisations of the papers' comparisons."""
 _TOLERATED = 0.1
 """Standard deviation that noise may give to the logarithm of a row's weight. On ADULT at ε from 0.1 to 1 the best
-of the grid has 0.04 with a public sample of the same population, 0.1 or more with a biased one; 0.1 costs the former 4 %."""
+of the grid has 0.04 with a public sample of the same population, 0.1 or more with a biased one; 0.1 costs the former
+at most 4 %."""
 
 
 @register("importance")

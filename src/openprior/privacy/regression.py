@@ -76,7 +76,7 @@ def check_exactness(rows: int, public_rows: int, columns: int, regularisation: f
     if not gradient_error(rows, public_rows, columns, regularisation) * rows <= _ALLOWED:
         raise PrivacyError(
             f"a regression on {rows:,} private and {public_rows:,} public rows is not exact enough for its proof; "
-            "take a sample below 30 million rows of either, or a larger regularisation"
+            "take a sample below 60 million rows of either, or a larger regularisation"
         )
 
 
