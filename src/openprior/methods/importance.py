@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from openprior.errors import PrivacyError
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -108,10 +109,14 @@ class ImportanceWeights(Mechanism):
                 return regularisation
         return GRID[-1]
 
-    def outlay(self, sizes: Sizes) -> Outlay:
+    def outlay(self, sizes: Sizes) -> Outlay | None:
         """Passes over the distinct rows of both tables: how many there are, the regularisation says."""
         k = sum(sizes.layout.domain.shape)
         chosen = self.regularisation or self._least(k, sizes.rows, sizes.rho, Unit())
+        try:
+            check_exactness(sizes.rows, sizes.public_rows, sizes.columns, chosen)
+        except PrivacyError:
+            return None
         values = (sizes.rows + sizes.public_rows) * sizes.columns
         passes = iterations(sizes.rows, chosen)
         return Outlay(0.05 + 1.2e-9 * passes * values + 4e-8 * values, 7e-6 * values)

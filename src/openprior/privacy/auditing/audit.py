@@ -122,9 +122,11 @@ def _mechanical(given: Any) -> Mechanical:
 
 def _relations(mechanism: Mechanical, relation: str | None) -> list[Relation]:
     """The relation that is asked for, or all under which the mechanism runs."""
+    schema = small_schema(1, persons=False)
     if relation is not None:
-        return [Unit.of(small_schema(1, persons=False), relation).relation]
-    return [r for r in Relation if Unit(r).n_is_public or not getattr(mechanism, "needs_public_n", False)]
+        return [Unit.of(schema, relation).relation]
+    needs_n = getattr(mechanism, "needs_public_n", False)  # one of a user's own need not say
+    return [r for r in Relation if Unit.of(schema, r).n_is_public or not needs_n]
 
 
 def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:
