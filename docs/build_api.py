@@ -27,7 +27,7 @@ GROUPS = {
     "Releasing": ("release", "open_release", "Release", "Certificate", "Progress"),
     "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
-    "Before the budget is spent": ("plan", "screen", "tune", "best_mixture_error"),
+    "Before the budget is spent": ("plan", "screen", "tune", "choose_public", "divergences", "best_mixture_error"),
     "How good a release is": ("evaluate", "evaluate_quality", "evaluate_groups", "compare", "estimate_error"),
     "Whether a mechanism keeps its promise": ("audit",),
     "Errors": ("OpenPriorError",),

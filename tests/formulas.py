@@ -10,6 +10,7 @@ under add/remove, on the whole table and inside a partition:
     queries        k times those of a marginal, k the most queries that one row is in
     score          1024Δ, squared (over cells 4Δ); whole tables only
     best mixture   64Δ + 2, squared; whole tables under replace-one only
+    regression     65536·√2Δ rounded up, and 512 for errors, and √k rounded up, and 1; L1 √k times that
 """
 
 import math
@@ -35,8 +36,12 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
     if kind == "score":
         steps = (4 if event["over"] == "cells" else 1024) * rows
         return steps, steps**2
-    assert kind == "best mixture"
     assert replace
+    if kind == "regression":
+        k = event["coefficients"]
+        steps = math.floor(math.sqrt(2) * 65536 * rows) + 1 + 512 + math.floor(math.sqrt(k)) + 1 + 1
+        return math.isqrt(k * steps**2), steps**2
+    assert kind == "best mixture"
     return 64 * rows + 2, (64 * rows + 2) ** 2
 
 

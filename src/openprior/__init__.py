@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from openprior.evaluation.groups import evaluate_groups
     from openprior.evaluation.metrics import evaluate
     from openprior.evaluation.quality import evaluate_quality
+    from openprior.guidance.choose_public import choose_public
+    from openprior.guidance.divergences import divergences
     from openprior.guidance.mixture_error import best_mixture_error
     from openprior.guidance.plan import plan
     from openprior.guidance.screen import screen
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from openprior.methods.dual_query import DualQuery
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
+    from openprior.methods.importance import ImportanceWeights
     from openprior.methods.jam import JamPgm
     from openprior.methods.mst import Mst
     from openprior.methods.mwem import Mwem
@@ -48,6 +51,7 @@ __all__ = [
     "DualQuery",
     "Hierarchy",
     "Ide",
+    "ImportanceWeights",
     "JamPgm",
     "Mst",
     "Mwem",
@@ -64,7 +68,9 @@ __all__ = [
     "all_marginals",
     "audit",
     "best_mixture_error",
+    "choose_public",
     "compare",
+    "divergences",
     "estimate_error",
     "evaluate",
     "evaluate_groups",
@@ -86,6 +92,7 @@ _HOMES = {
     "DualQuery": "methods.dual_query",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
+    "ImportanceWeights": "methods.importance",
     "JamPgm": "methods.jam",
     "Mst": "methods.mst",
     "Mwem": "methods.mwem",
@@ -102,7 +109,9 @@ _HOMES = {
     "all_marginals": "questions.workload",
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
+    "choose_public": "guidance.choose_public",
     "compare": "evaluation.compare",
+    "divergences": "guidance.divergences",
     "estimate_error": "evaluation.error_estimate",
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",

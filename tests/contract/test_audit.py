@@ -32,13 +32,16 @@ def test_no_promise_is_broken(name: str) -> None:
     # One run per setting: the settings begin with different kinds of runs. Few for tilt, which is slow.
     audited = op.audit(MECHANISMS[name], runs=1, neighbours=1 if name == "tilt" else 2)
     assert audited.ok, str(audited)
-    assert {r.relation for r in audited.rows} == set(Relation)
+    needs_n = getattr(MECHANISMS[name], "needs_public_n", False)
+    assert {r.relation for r in audited.rows} == ({Relation.REPLACE_ONE} if needs_n else set(Relation))
     assert {r.rows_per_person for r in audited.rows} == {1, 2, 3}
     assert {r.delta for r in audited.rows} == (
         {"0", ">0"} if MECHANISMS[name].pure_options and "inside" not in name else {">0"}
     )
     # The neighbours are the worst there are: what may be reached is reached.
-    if name != "public":
+    if name == "importance":  # its bound is for the worst β there is, and that of these tables is another
+        assert 0.1 < max(r.movement for r in audited.rows) < 1
+    elif name != "public":
         assert max(r.movement for r in audited.rows) == pytest.approx(1.0)
         assert max(r.cost for r in audited.rows) == pytest.approx(1.0)
 

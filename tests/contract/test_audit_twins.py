@@ -24,9 +24,10 @@ from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
 from openprior.privacy.noise import SecureNoise
+from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.scores import L1Score
 from openprior.privacy.signed_scores import SignedCellScores
-from openprior.privacy.statistics import CellCount, Counts
+from openprior.privacy.statistics import CellCount, Counts, Sensitivity
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
 from openprior.tables.encode import Table
@@ -210,6 +211,20 @@ def test_a_marginal_that_moves_by_more_than_it_says(monkeypatch: pytest.MonkeyPa
     caught(found, "moved 1.41 times its own")
     caught(found, "costs 2 times its charge")
     assert audited(op.Mst(), "add-remove").ok  # there it is right
+
+
+def test_a_regression_that_moves_by_more_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of its sensitivity, as if σ(−β·φ) were at most 1/4, which is its slope."""
+    real = MembershipRegression.sensitivity
+
+    def wrong(statistic: MembershipRegression, unit: Unit) -> Sensitivity:
+        right = real(statistic, unit)
+        return Sensitivity(right.l1 // 4, right.l2_squared // 16)
+
+    monkeypatch.setattr(MembershipRegression, "sensitivity", wrong)
+    found = audited(op.ImportanceWeights(noise="laplace"))
+    caught(found, "times its own")
+    caught(found, "times its charge")
 
 
 def test_a_public_candidate_of_sensitivity_2(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from openprior.privacy.error_statistics import BestMixtureError
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SecureNoise, SeededNoise
+from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.scores import CellScores, L1Score
 from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Total
@@ -84,6 +85,7 @@ VERBS: dict[str, tuple[Unit, Callable[[Curator, float], object]]] = {
     "measure cell": (Unit(), lambda c, rho: c.measure(CellCount(("a", "b"), 2), rho, noise="laplace")),
     "measure total": (ADD_REMOVE, lambda c, rho: c.measure(Total(), rho)),
     "measure best mixture": (Unit(), lambda c, rho: c.measure(BestMixtureError(PUBLIC, (("a", "b"),)), rho)),
+    "measure regression": (Unit(), lambda c, rho: c.measure(MembershipRegression.of(PUBLIC, 0.1), rho)),
     "measure in a part": (Unit(), lambda c, rho: c.partition(["c"])[(1,)].measure(Counts(("a",)), rho)),
     "measure a cell in a part": (
         Unit(),

@@ -33,6 +33,12 @@ def quick(cls: type) -> Any:
     return cls(particles=1000) if has_particles else cls()
 
 
+def cases() -> list[Any]:
+    """Every mechanism under every unit under which it runs."""
+    every = [(n, c, u) for n, c in MECHANISMS for u in UNITS if u.n_is_public or not c.needs_public_n]
+    return [pytest.param(n, c, u, id=f"{n}-{c.__name__}-{u}") for n, c, u in every]
+
+
 def run(
     mechanism: Any, workload: Workload, unit: Unit, seed: int, **budget: float
 ) -> tuple[FakeCurator, Any]:
@@ -41,8 +47,7 @@ def run(
     return curator, mechanism.run(curator, PUBLIC, workload, np.random.default_rng(seed), quiet)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize(("name", "cls"), MECHANISMS)
+@pytest.mark.parametrize(("name", "cls", "unit"), cases())
 class TestEvery:
     def test_spends_within_its_budget_and_answers(
         self, name: str, cls: type, unit: Unit, tmp_path: Path
@@ -92,6 +97,21 @@ class TestEvery:
             )
             assert sum(e.rho for e in curator.events) <= curator.rho * (1 + 1e-12)
             assert np.isfinite(model.answers([("a", "d")])[("a", "d")]).all()
+
+
+@pytest.mark.parametrize(("name", "cls"), [m for m in MECHANISMS if m[1].needs_public_n])
+@pytest.mark.parametrize(
+    "unit", [Unit(Relation.ADD_REMOVE), Unit(Relation.ADD_REMOVE, 2), Unit().part()], ids=str
+)
+def test_where_the_number_of_rows_is_private_and_it_needs_that_it_refuses_before_any_charge(
+    name: str, cls: type, unit: Unit
+) -> None:
+    curator = FakeCurator(PRIVATE, unit=unit, noise=SeededNoise(1))
+    with pytest.raises(OptionError, match="use replace-one on the whole table"):
+        cls().run(curator, PUBLIC, all_marginals(2).on(PRIVATE.domain), np.random.default_rng(1), quiet)
+    assert curator.events == ()
+    with pytest.raises(OptionError, match="in groups"):
+        op.Hierarchy(inner=cls())
 
 
 @pytest.mark.parametrize(("name", "cls"), MECHANISMS)

@@ -154,6 +154,23 @@ CALLS: dict[str, Call] = {
     "plan": (op.plan, lambda: {"schema": schema(), "n": 100, "workload": 1, **BUDGET}),
     "screen": (op.screen, right(candidates=[PUBLIC], epsilon=1.0, seed=1)),
     "tune": (op.tune, right(grid=["public"], seeds=1, workers=1, workload=1, **BUDGET)),
+    "choose_public": (
+        op.choose_public,
+        lambda: {
+            "candidates": [PUBLIC],
+            "validation": PRIVATE,
+            "schema": schema(),
+            "grid": ["public"],
+            "seeds": 1,
+            "workers": 1,
+            "workload": 1,
+            **BUDGET,
+        },
+    ),
+    "divergences": (
+        op.divergences,
+        lambda: {"first": PRIVATE, "second": PUBLIC, "schema": schema(), "workload": 1},
+    ),
     "best_mixture_error": (op.best_mixture_error, right(seed=1, workload=1, **BUDGET)),
     "evaluate": (op.evaluate, judged()),
     "evaluate_groups": (op.evaluate_groups, judged(keys=["sex"])),

@@ -57,6 +57,7 @@ bins = [1900-01-01T00:00:00, 1950-01-01T00:00:00, 2000-01-01T00:00:00]
 MECHANISMS: dict[str, Callable[[], Any]] = {
     "public": op.PublicProxy,
     "ide": lambda: op.Ide(choose="workload", queries=("prefixes(age)",), updates=5),
+    "importance": op.ImportanceWeights,
     "mst": op.Mst,
     "mwem": lambda: op.Mwem(rounds=2),
     "mwem-pub": lambda: op.MwemPub(rounds=2),
@@ -356,7 +357,9 @@ def coded(rows: int, persons: int | None = None) -> pa.Table:
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("name", [n for n in MECHANISMS if n != "public"])
+@pytest.mark.parametrize(
+    "name", [n for n in MECHANISMS if n != "public" and not op.mechanisms()[n].needs_public_n]
+)
 def test_the_number_of_rows(place: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
     mechanism = op.Hierarchy(levels=(("a",),)) if name == "hierarchy" else MECHANISMS[name]()
     if name == "ide":

@@ -5,6 +5,7 @@ program.py         every option at most once
 releasing.py       release, check, mechanisms
 asking.py          answers, rows
 guiding.py         plan, screen, tune
+choosing.py        choose-public, divergences
 evaluating.py      evaluate, estimate
 auditing.py        audit
 ledgers.py         ledger show, budget, close

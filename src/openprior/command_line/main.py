@@ -12,7 +12,17 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from openprior.command_line import asking, auditing, demo, evaluating, guiding, ledgers, releasing, schemas
+from openprior.command_line import (
+    asking,
+    auditing,
+    choosing,
+    demo,
+    evaluating,
+    guiding,
+    ledgers,
+    releasing,
+    schemas,
+)
 from openprior.command_line.program import Program
 from openprior.command_line.terminal import one_line, show_bug, show_warning
 from openprior.errors import OpenPriorError, OpenPriorWarning
@@ -47,7 +57,7 @@ def options(
     """Release statistics and synthetic tables under differential privacy, with public data as prior knowledge."""
 
 
-for family in (releasing, asking, evaluating, guiding, auditing, demo):
+for family in (releasing, asking, evaluating, guiding, choosing, auditing, demo):
     family.add_to(app)
 
 

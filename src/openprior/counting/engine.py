@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.counting.cores import workers
 from openprior.counting.local import count_batches
+from openprior.counting.whole_rows import whole_rows
 from openprior.progress import Phase, here
 from openprior.tables.encode import Encoder
 from openprior.tables.source import Source
+from openprior.tables.table import Table
 
-__all__ = ["BringsEngine", "Engine", "Executor", "Threads", "engine_of"]
+__all__ = ["BringsEngine", "Engine", "Executor", "GivesRows", "Threads", "engine_of"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -48,6 +50,15 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class GivesRows(Protocol):
+    """An engine that can also bring whole rows together; one for tables larger than a machine cannot."""
+
+    def whole_rows(self, encoder: Encoder) -> tuple[Table, NDArray[np.int64]]:
+        """The distinct rows, at most Δ rows per person, and how often each occurs."""
+        ...
+
+
 _PORTION = 16_384
 """Rows that progress tells at once."""
 
@@ -73,6 +84,9 @@ class _Local:
     def count(self, encoder: Encoder, cells: Cells) -> tuple[NDArray[np.int64], int]:
         encode = encoder.one_pass()
         return count_batches(_told(encoder.source.batches(encoder.columns_read), here()), encode, cells)
+
+    def whole_rows(self, encoder: Encoder) -> tuple[Table, NDArray[np.int64]]:
+        return whole_rows(encoder)
 
 
 def _told(batches: Iterable[Any], work: Phase) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from openprior.evaluation.copies import check_tables
 from openprior.tables.encode import Table
 from openprior.tables.table import join
 
-__all__ = ["Propensity", "auc", "propensity_of"]
+__all__ = ["Propensity", "auc", "judged_by_others", "propensity_of"]
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,20 @@ def _tell_apart(
     pairs: Sequence[tuple[Table, Table]], folds: int, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
     """AUC and pMSE of each pair of tables, all models fitted side by side."""
+    results = []
+    for label, fold, judged in judged_by_others(pairs, folds, rng):
+        aucs = [auc(judged[fold == k], label[fold == k] == 1) for k in range(folds)]
+        defined = [a for a in aucs if not np.isnan(a)]
+        error = judged - label.mean()
+        results.append((float(np.mean(defined)) if defined else float("nan"), float(np.mean(error**2))))
+    return results
+
+
+def judged_by_others(
+    pairs: Sequence[tuple[Table, Table]], folds: int, rng: np.random.Generator
+) -> list[tuple[NDArray[Any], NDArray[Any], Floats]]:
+    """For the rows of each pair, the first table's and then the second's: whether it is one of the first, its fold, and
+    the probability that it is one of the first, by a model of the other folds."""
     tasks: list[Task] = []
     labels_and_folds = []
     for first, second in pairs:
@@ -89,11 +103,10 @@ def _tell_apart(
     probabilities = [p[:, 1] for p in class_probabilities(tasks)]
     results = []
     for i, (label, fold) in enumerate(labels_and_folds):
-        by_fold = probabilities[i * folds : (i + 1) * folds]
-        aucs = [auc(p, label[fold == k] == 1) for k, p in enumerate(by_fold)]
-        defined = [a for a in aucs if not np.isnan(a)]
-        error = np.concatenate(by_fold) - label.mean()
-        results.append((float(np.mean(defined)) if defined else float("nan"), float(np.mean(error**2))))
+        judged = np.empty(len(label))
+        for k in range(folds):
+            judged[fold == k] = probabilities[i * folds + k]
+        results.append((label, fold, judged))
     return results
 
 

@@ -10,6 +10,10 @@ schema_check.py    what a schema does to a table: clipped, other, missing
 outside.py         what falls outside the schema, asked within a screening
 screen.py          which public table is closest to the private one, for a small ε
 mixture_error.py   how well the public rows could answer if reweighted at best
+divergences.py     how far a table is from a public one in D₂ and D∞; NOT PRIVATE
+choose_public.py   which public table, decided on a validation table
+validation.py      trials of public tables, and which did best
+candidates.py      public tables to choose from, in whatever way they are given
 tune.py            which method with which options, decided on public data
 grid.py            the settings that are compared
 experiment.py      one run of a setting on a public stand-in

@@ -28,12 +28,12 @@ class Cost:
     """Seconds if the public table is far from the private one, for a mechanism that then works much longer."""
 
 
-def costs_of(sizes: Sizes, *, pure: bool) -> tuple[Cost, ...]:
+def costs_of(sizes: Sizes, *, pure: bool, n_is_public: bool = True) -> tuple[Cost, ...]:
     """Of every mechanism that would run; with `pure`, of those that can promise δ = 0, as they are set for that."""
     costs = []
     for mechanism in mechanisms().values():
         options = mechanism.pure_options if pure else {}
-        if options is not None:
+        if options is not None and (n_is_public or not mechanism.needs_public_n):
             costs.append(cost_of(mechanism(**options), sizes))
     return tuple(cost for cost in costs if cost is not None)
 

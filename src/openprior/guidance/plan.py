@@ -199,6 +199,7 @@ def plan(
         costs=costs_of(
             Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon, delta),
             pure=budget.pure,
+            n_is_public=unit.n_is_public,
         ),
         advice=(),
     )

@@ -12,7 +12,6 @@ selected and these rows counted (`schema/fates.py` has the reasons), and the ver
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from openprior.counting.local import count_table
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OptionError
 from openprior.evaluation.error_estimate import reach95
-from openprior.given import choice, several
+from openprior.given import choice
+from openprior.guidance.candidates import by_name, candidate_tables
 from openprior.guidance.outside import Outside, ask_outside
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
@@ -211,48 +211,13 @@ def _encoded(
 ) -> tuple[Source, list[Source], _Candidates]:
     """The private table and the public ones, opened, and these as codes, by name."""
     schema = None if schema is None else need_schema(schema)
-    if _is_table(candidates):
-        candidates = [candidates]
-    tables = list(
-        candidates.values() if isinstance(candidates, Mapping) else several("candidates", candidates)
-    )
-    if not tables:
-        raise OptionError("there is no public table to screen; give at least one")
+    tables = candidate_tables(candidates)
     reading = reading_of(schema, reading)
     source, publics = open_apart(private, tables, schema, reading=reading)
-    if isinstance(candidates, Mapping):
-        sources = dict(zip(map(str, candidates), publics, strict=True))
-    else:
-        sources = _named(publics)
+    sources = by_name(candidates, publics)
     schema = schema or Schema.draft(publics[0], reading=reading)
     rows = {name: encode_table(public, schema) for name, public in sources.items()}
     return source, publics, _Candidates(schema, rows)
-
-
-def _is_column(values: object) -> bool:
-    """Whether these are the values of one column, and no table: the rows of a table have names."""
-    if isinstance(values, list | tuple):
-        return not (values and isinstance(values[0], Mapping))
-    if isinstance(values, np.ndarray):
-        return values.dtype.names is None
-    return type(values).__name__ == "Series"
-
-
-def _is_table(candidates: object) -> bool:
-    """Whether it is one table and no list of them: a frame, a path that is no text, a dict of columns."""
-    if isinstance(candidates, Mapping):
-        return bool(candidates) and all(_is_column(values) for values in candidates.values())
-    listed = isinstance(candidates, str | bytes | Mapping | Sequence | Set | Iterator)
-    return not listed and candidates is not None and not isinstance(candidates, np.ndarray)
-
-
-def _named(sources: list[Any]) -> dict[str, Any]:
-    """By their own names; numbered where two have the same."""
-    names = [s.name for s in sources]
-    return {
-        name if names.count(name) == 1 else f"{name} {i + 1}": source
-        for i, (name, source) in enumerate(zip(names, sources, strict=True))
-    }
 
 
 def _noise(curator: Curator) -> str:

@@ -10,24 +10,20 @@ then the drift from year to year is in the comparison, but the standard error co
 seed share split and seed, so differences are paired.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from openprior.counting.cells import Cells
-from openprior.counting.cores import available_cores
 from openprior.errors import OptionError
 from openprior.given import choice, whole_number
-from openprior.guidance.experiment import Experiment, Run, public_rows
+from openprior.guidance.experiment import Experiment, public_rows
 from openprior.guidance.grid import checked_grid
 from openprior.guidance.verdict import Setting, Tuning, judged
-from openprior.guidance.workers import run_all
-from openprior.methods.base import Mechanism
+from openprior.guidance.workers import try_all
 from openprior.methods.mechanism_text import MechanismLike
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.cautions import caution, large_epsilon
-from openprior.progress import phase
 from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import WorkloadLike, all_marginals, workload_on
 from openprior.schema.base import Schema, need_schema, reading_of
@@ -39,8 +35,6 @@ __all__ = ["tune"]
 
 _MOST_SEEDS = 10_000
 _MOST_ROWS = 10**15
-_MOST_WORKERS = 8
-"""Each holds its own tables and model: half a gigabyte is usual."""
 
 
 @watched
@@ -105,30 +99,10 @@ def tune(
         rows=rows,
         of=of,
     )
-    tried = _try_all(experiment, settings, seeds, workers)
+    here = any(type(s).__module__ == "__main__" for s in settings)  # another process could not import it
+    runs = try_all(experiment, settings, seeds, workers, here=here)
+    tried = [Setting(setting, its) for setting, its in zip(settings, runs, strict=True)]
     return judged(tried, epsilon=epsilon, delta=delta, of=of, caveats=_caveats(experiment))
-
-
-def _try_all(
-    experiment: Experiment,
-    settings: Sequence[Mechanism],
-    seeds: int,
-    workers: int | None,
-) -> list[Setting]:
-    """Every setting with every seed."""
-    jobs = [(setting, seed) for seed in range(seeds) for setting in settings]
-    crew = min(workers or min(len(available_cores()), _MOST_WORKERS), len(jobs))
-    if any(type(s).__module__ == "__main__" for s in settings):
-        crew = 1  # another process could not import it
-    runs: dict[int, Run] = {}
-    with phase("trying settings", len(jobs)) as work, closing(run_all(experiment, jobs, crew)) as ended:
-        for i, run in ended:
-            runs[i] = run
-            work.advance()
-    return [
-        Setting(setting, tuple(runs[seed * len(settings) + i] for seed in range(seeds)))
-        for i, setting in enumerate(settings)
-    ]
 
 
 def _caveats(experiment: Experiment) -> list[str]:

@@ -13,7 +13,7 @@ from openprior.guidance.experiment import Run
 from openprior.guidance.grid import changed_options, described, options_text
 from openprior.guidance.plan_words import PlanTable
 
-__all__ = ["Margin", "Setting", "Tuning", "judged", "margin_of"]
+__all__ = ["Margin", "Setting", "Tuning", "judged", "margin_of", "paired", "standard_error"]
 
 _CLOSE = 0.02
 """A setting that cannot be told from the best, and has at most this much more error, is taken if it is far faster."""
@@ -51,7 +51,7 @@ class Setting:
     @property
     def standard_error(self) -> float | None:
         """Of that mean; None with fewer than two seeds."""
-        return _standard_error([e for e in self.errors if not math.isnan(e)])
+        return standard_error([e for e in self.errors if not math.isnan(e)])
 
     @property
     def max_error(self) -> float:
@@ -203,10 +203,15 @@ def judged(
 
 def margin_of(best: Setting, rival: Setting) -> Margin:
     """The paired difference of the rival's errors and the best's."""
-    gaps = np.subtract(rival.errors, best.errors)
-    mean, error = float(gaps.mean()), _standard_error(gaps)
+    return paired(best.errors, rival.errors)
+
+
+def paired(best: Sequence[float], rival: Sequence[float]) -> Margin:
+    """The same of two lists of errors, one per seed."""
+    gaps = np.subtract(rival, best)
+    mean, error, worse = float(gaps.mean()), standard_error(gaps), float(np.mean(rival))
     clear = error is not None and abs(mean) > _student(len(gaps) - 1) * error
-    return Margin(mean, error, mean / rival.workload_error if rival.workload_error else 0.0, clear)
+    return Margin(mean, error, mean / worse if worse else 0.0, clear)
 
 
 def _is_near(leader: Setting, other: Setting) -> bool:
@@ -233,7 +238,8 @@ def _verdict(best: Setting, rival: Setting | None, margin: Margin | None) -> str
     return f"{apart}; {best.name} has the smaller mean: take {best.name}, or try more seeds."
 
 
-def _standard_error(values: Sequence[float] | Any) -> float | None:
+def standard_error(values: Sequence[float] | Any) -> float | None:
+    """Of the mean; None for fewer than two values."""
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
 
 

@@ -13,19 +13,22 @@ import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from openprior.counting.cores import available_cores
-from openprior.guidance.experiment import Experiment, Run
-from openprior.progress import hushed
+from openprior.guidance.experiment import Run
+from openprior.progress import hushed, phase
 
-__all__ = ["Job", "run_all", "serve"]
+__all__ = ["Job", "Runs", "run_all", "serve", "try_all"]
 
 Job = tuple[Any, int]
-"""A mechanism and a seed."""
+"""What to try (a mechanism, say) and a seed."""
+_MOST_WORKERS = 8
+"""Each holds its own tables and model: half a gigabyte is usual."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _COMMON = "experiment"
 _SERVE = (
@@ -33,9 +36,29 @@ _SERVE = (
 )
 
 
-def run_all(
-    experiment: Experiment, jobs: Sequence[Job], workers: int
-) -> Generator[tuple[int, Run], None, None]:
+class Runs(Protocol):
+    """An experiment: all that its jobs have in common."""
+
+    def run(self, what: Any, seed: int, /) -> Run:
+        """What a job comes to."""
+        ...
+
+
+def try_all(
+    experiment: Runs, trials: Sequence[Any], seeds: int, workers: int | None, *, here: bool
+) -> list[tuple[Run, ...]]:
+    """Every trial with every seed: its runs, seed by seed. `here`: in this process, because no other could do it."""
+    jobs = [(trial, seed) for seed in range(seeds) for trial in trials]
+    crew = 1 if here else min(workers or min(len(available_cores()), _MOST_WORKERS), len(jobs))
+    runs: dict[int, Run] = {}
+    with phase("trying settings", len(jobs)) as work, closing(run_all(experiment, jobs, crew)) as ended:
+        for i, run in ended:
+            runs[i] = run
+            work.advance()
+    return [tuple(runs[seed * len(trials) + i] for seed in range(seeds)) for i in range(len(trials))]
+
+
+def run_all(experiment: Runs, jobs: Sequence[Job], workers: int) -> Generator[tuple[int, Run], None, None]:
     """The number of each job and what it came to, as they end; closing it stops the rest.
 
     One worker is this process.
@@ -142,7 +165,7 @@ def serve(common: str, number: int, of: int) -> None:
         os.sched_setaffinity(0, mine or [cores[number % len(cores)]])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed must not get between the answers
-    experiment: Experiment = pickle.loads(Path(common).read_bytes())
+    experiment: Runs = pickle.loads(Path(common).read_bytes())
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             _send(answers, experiment.run(*_receive(sys.stdin.buffer)))

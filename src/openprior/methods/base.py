@@ -26,6 +26,7 @@ from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts, Total
+from openprior.privacy.unit import Unit
 from openprior.progress import Tell, phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.base import Schema
@@ -122,6 +123,8 @@ class Mechanism(ABC):
     """One phrase for the list of mechanisms."""
     public_table: ClassVar[PublicTable]
     """Whether it needs a public table."""
+    needs_public_n: ClassVar[bool] = False
+    """Whether the number of rows must be public: then it runs under replace-one only, and not inside groups."""
     pure_options: ClassVar[Mapping[str, Any] | None] = None
     """Options with which it can promise δ = 0; None if there are none."""
 
@@ -163,6 +166,14 @@ class Mechanism(ABC):
         public rows, with a few numbers per cell in memory.
         """
         return Outlay(1 + 1e-6 * (sizes.cells + sizes.public_rows), 50e-6 * sizes.cells)
+
+    def check_unit(self, unit: Unit) -> None:
+        """Raise, before any charge, where it cannot run under this relation or inside groups."""
+        if self.needs_public_n and not unit.n_is_public:
+            raise OptionError(
+                f"mechanism '{self.name}' needs the number of rows, which is private under add-remove and in groups; "
+                "use replace-one on the whole table, or another mechanism"
+            )
 
     def need_public(self, public: Table | None) -> Table:
         """The public table, or an error that says it is needed and what does without."""
@@ -242,7 +253,7 @@ def pure_choices() -> str:
     """The mechanisms that can promise δ = 0, with the options for it, in words.
 
     >>> pure_choices()
-    'hierarchy with noise = laplace or ide with noise = laplace'
+    'hierarchy with noise = laplace or ide with noise = laplace or importance with noise = laplace'
     """
     choices = []
     for name, mechanism in mechanisms().items():

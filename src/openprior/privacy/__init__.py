@@ -11,6 +11,8 @@ exact.py              exact sums of doubles, and rounding in the safe direction
 calibrate.py          between (ε, δ), ρ and noise scales: pure functions
 noise.py              the only source of noise
 selection.py          exact selection on integers
+regression.py         a regression that may be measured: private rows against public ones
+regression_steps.py   one step of it, on whole numbers
 best_mixture.py       how well any weights on public rows could do, with certified bounds
 vault.py              where the private counts are
 curator.py            the only way to them: measure, select, partition

@@ -29,7 +29,7 @@ from openprior.privacy.noise import Noise
 from openprior.privacy.scores import CellScores, Scores, check_scores, levels
 from openprior.privacy.statistics import Statistic
 from openprior.privacy.unit import Unit
-from openprior.privacy.vault import PartVault, Vault
+from openprior.privacy.vault import PartVault, Vault, no_rows
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
@@ -149,6 +149,8 @@ class Curator:
         statistic = statistic.fitted(self.layout)
         statistic.sensitivity(unit)  # refuses what may not be measured here
         self.announce(statistic.reads)
+        if statistic.reads_rows and not self.__vault.gives_rows:
+            raise no_rows()
         kind = Gaussian if noise == Gaussian.kind else Laplace
         event = kind.at(statistic, self.__purse.fit(rho), unit)
 

@@ -3,7 +3,7 @@
 A statistic knows how far one person moves it (`sensitivity`, with the proof), how it reads itself from the vault as
 whole numbers, and how it is written into a certificate. The curator adds noise that is calibrated to that and to
 nothing else: nobody types a sensitivity, so nobody can type a wrong one. Counts stand here, errors in
-`error_statistics.py`; a new statistic is one class in either.
+`error_statistics.py`, a regression in `regression.py`; a new statistic is one class in one of them.
 
 A statistic that was read back from a certificate describes what was measured, so that its cost can be derived anew. Of
 large things (query matrices, references, public rows) the certificate has a description only; `read` then refuses.
@@ -25,6 +25,7 @@ from openprior.questions.queries import Queries
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
+from openprior.tables.table import Table
 
 __all__ = [
     "CellCount",
@@ -58,6 +59,10 @@ class Vaulted(Counted, Protocol):
         """How many rows there are."""
         ...
 
+    def whole_rows(self) -> tuple[Table, Ints]:
+        """The distinct rows, and how often each occurs."""
+        ...
+
 
 _KINDS: dict[str, "type[Statistic]"] = {}
 
@@ -70,6 +75,10 @@ class Statistic(ABC):
     """Its name in a certificate."""
     is_count: ClassVar[bool] = True
     """Whether its values are numbers of rows; those are kept with the release, and intervals rest on them."""
+    reads_rows: ClassVar[bool] = False
+    """Whether it looks at whole rows, which not every source can give; counts of marginals need none."""
+    fits_without_data: ClassVar[bool] = False
+    """Whether `fitted` checks it as a certificate has it, though it is no count."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

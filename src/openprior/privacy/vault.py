@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
-from openprior.counting.engine import Engine, engine_of
+from openprior.counting.engine import Engine, GivesRows, engine_of
+from openprior.errors import PrivacyError, SourceError
 from openprior.privacy.refusal import counted
 from openprior.progress import phase
 from openprior.questions.workload import Marginal, canonical
 from openprior.schema.layout import Layout
 from openprior.tables.encode import Encoder
+from openprior.tables.table import Table
 
-__all__ = ["PartVault", "Vault"]
+__all__ = ["PartVault", "Vault", "no_rows"]
 
 Counts = NDArray[np.int64]
 
@@ -75,6 +77,26 @@ class Vault:
         """Exact counts of some cells; the last ones asked for are kept, as rounds ask for the same again."""
         return self._gathered.get(self, cells, only)
 
+    @property
+    def gives_rows(self) -> bool:
+        """Whether whole rows can be had where the table lies."""
+        return isinstance(self.engine, GivesRows)
+
+    def whole_rows(self) -> tuple[Table, Counts]:
+        """The distinct rows and how often each occurs: a pass of its own, kept by nobody."""
+        engine = self.engine
+        if not isinstance(engine, GivesRows):
+            raise no_rows()
+
+        def read() -> tuple[Table, Counts]:
+            with phase("reading the private rows"):
+                rows, times = engine.whole_rows(self._encoder)
+            if int(times.sum()) != self.rows:
+                raise SourceError("the private table has changed since it was first read; begin anew")
+            return rows, times
+
+        return counted(read, self.on_refusal)
+
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
@@ -123,6 +145,15 @@ class PartVault:
         """Exact counts of some cells of this part."""
         return self._gathered.get(self, cells, only)
 
+    @property
+    def gives_rows(self) -> bool:
+        """No: a part is cut out of tables of counts."""
+        return False
+
+    def whole_rows(self) -> tuple[Table, Counts]:
+        """Refused."""
+        raise no_rows()
+
     def _with_keys(self, marginal: Marginal) -> Marginal:
         return canonical((*marginal, *self._keys), self._whole.layout.full_domain)
 
@@ -131,6 +162,14 @@ class PartVault:
         index = tuple(self.codes.get(a, slice(None)) for a in marginal)
         part = counts.reshape(shape)[index]
         return np.ascontiguousarray(part).reshape(math.prod(part.shape))
+
+
+def no_rows() -> PrivacyError:
+    """What to raise where whole rows are asked for and cannot be had."""
+    return PrivacyError(
+        "this looks at whole private rows, and a table on a cluster, or a group of one, gives counts only; use another "
+        "mechanism, or a file that this machine reads itself"
+    )
 
 
 class _Gathered:

@@ -213,7 +213,7 @@ def _check_event(event: "Event", schema: "Schema") -> None:
         layout = layout.without(event.part.keys)
     if (
         isinstance(event, Noisy)
-        and event.statistic.is_count
+        and (event.statistic.is_count or event.statistic.fits_without_data)
         and event.statistic.fitted(layout) != event.statistic
     ):
         raise ReleaseError("an event names columns in another order than its schema")

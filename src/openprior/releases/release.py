@@ -136,7 +136,7 @@ def release(
     public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
-    fitted = chosen.fitted(schema)
+    fitted = _fitted(chosen, schema, relation)
     with open_session(
         private,
         schema,
@@ -207,6 +207,12 @@ def _workload(workload: Any, schema: Schema) -> Workload:
     work = workload_on(workload, schema.domain, default=all_marginals(3))
     Cells(schema.domain, work.marginals)
     return work
+
+
+def _fitted(mechanism: Mechanism, schema: Schema, relation: str) -> Mechanism:
+    """With options in codes of the schema; raises where it cannot run under this relation."""
+    mechanism.check_unit(Unit.of(schema, relation))
+    return mechanism.fitted(schema)
 
 
 def _public_name(source: Any) -> str:

@@ -22,6 +22,7 @@ from openprior.privacy.events import (
     Selection,
     event_from_dict,
 )
+from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.schema.domain import Domain
@@ -36,8 +37,9 @@ STATISTICS: tuple[Statistic, ...] = (
     ScoreValue("marginals"),
     ScoreValue("cells"),
     BestMixtureError(),
+    MembershipRegression(6, 0.1),
 )
-WHOLE_ONLY = (ScoreValue, BestMixtureError)
+WHOLE_ONLY = (ScoreValue, BestMixtureError, MembershipRegression)
 UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 3)]
 PART = Part(2, ("k",), (1,))
 CANDIDATES = (Candidates(9, "marginals"), Candidates(9, "cells"))
@@ -202,6 +204,15 @@ def test_a_statistic_from_a_certificate_cannot_be_measured() -> None:
     for statistic in (ScoreValue("cells"), ScoreValue("marginals"), BestMixtureError()):
         with pytest.raises(PrivacyError, match="read from a certificate"):
             statistic.fitted(layout)
+
+
+def test_a_regression_from_a_certificate_must_fit_the_columns_and_cannot_be_measured() -> None:
+    layout = Layout(Domain({"a": 2, "b": 4}))
+    assert MembershipRegression(6, 0.1).fitted(layout) == MembershipRegression(6, 0.1)
+    with pytest.raises(PrivacyError, match="does not fit the columns, which have 6 values"):
+        MembershipRegression(5, 0.1).fitted(layout)
+    with pytest.raises(PrivacyError, match="read from a certificate"):
+        _ = MembershipRegression(6, 0.1).reads
 
 
 def test_queries_from_a_certificate_must_be_those_of_their_text() -> None:

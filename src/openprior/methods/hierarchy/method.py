@@ -37,6 +37,7 @@ from openprior.methods.hierarchy.tree import Tree
 from openprior.methods.shared.strategy import within
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
@@ -95,6 +96,8 @@ class Hierarchy(Mechanism):
             not isinstance(self.inner, Hierarchy),
             "a hierarchy cannot be inside a hierarchy; name all its levels in one",
         )
+        if self.inner is not None:
+            self.inner.check_unit(Unit().part())
         one_of("choose", self.choose, ("expected", "published"))
         one_of("prior", self.prior, ("smoothed", "empirical"))
         one_of("rounding", self.rounding, ("together", "each"))

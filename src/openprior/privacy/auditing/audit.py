@@ -72,7 +72,7 @@ def audit(
     public       a public table beside it
     schema       of that table; drafted from the public table if not given
     workload     what to ask for; all 2-way marginals if not given
-    relation     "replace-one" or "add-remove"; both if not given
+    relation     "replace-one" or "add-remove"; if not given both, or the one under which it runs
     runs         recorded runs per setting, each of another kind
     neighbours   replays of each
     seed         of tables, outcomes and public randomness
@@ -85,9 +85,7 @@ def audit(
     schema = None if schema is None else need_schema(schema)
     if table is None and not (public is None and schema is None):
         raise OptionError("a public table or a schema without a table; give the table that they belong to")
-    relations = (
-        list(Relation) if relation is None else [Unit.of(small_schema(1, persons=False), relation).relation]
-    )
+    relations = _relations(mechanism, relation)
     own = None if table is None else _own_tables(table, public, schema)
     deltas = [1, 2, 3] if own is None else [own[0].max_rows_per_person]
     cases = [(m, p, r, d) for m, p in _promises(mechanism) for r in relations for d in deltas]
@@ -120,6 +118,15 @@ def _mechanical(given: Any) -> Mechanical:
         )
     mechanism: Mechanical = given
     return mechanism
+
+
+def _relations(mechanism: Mechanical, relation: str | None) -> list[Relation]:
+    """The relation that is asked for, or all under which the mechanism runs."""
+    schema = small_schema(1, persons=False)
+    if relation is not None:
+        return [Unit.of(schema, relation).relation]
+    needs_n = getattr(mechanism, "needs_public_n", False)  # one of a user's own need not say
+    return [r for r in Relation if Unit.of(schema, r).n_is_public or not needs_n]
 
 
 def _promises(mechanism: Mechanical) -> Iterator[tuple[Mechanical, bool]]:

@@ -30,6 +30,7 @@ from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
+from openprior.tables.table import Table
 
 __all__ = ["Diverged", "Draw", "Look", "Witness"]
 
@@ -268,6 +269,10 @@ class _WatchedVault(Vault):
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
         self._witness.sees("exact counts")
         return super().gather(cells, only)
+
+    def whole_rows(self) -> tuple[Table, Counts]:
+        self._witness.sees("whole rows")
+        return super().whole_rows()
 
 
 class _WatchedCurator(Curator):
