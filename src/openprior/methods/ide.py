@@ -32,6 +32,7 @@ from openprior.methods.base import (
     register,
 )
 from openprior.methods.shared.dependence import Dependence
+from openprior.methods.shared.reach import apart_words, lack_words, rows_without_a_like
 from openprior.methods.shared.strategy import cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
@@ -129,11 +130,13 @@ class Ide(Mechanism):
         else:
             first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
             total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
-        partials = []
+        partials, lacks = [], []
         progress(0, len(each), "measuring")
         for i, m in enumerate(chosen):
             measured = curator.measure(Counts(m), shares[i], noise=self.noise)
             partials.append(Partial(cell_numbers(points, m), measured.values / total, covers=True))
+            held = np.bincount(partials[-1].labels, minlength=len(measured.values)) > 0
+            lacks.append((m, rows_without_a_like(measured, held)))
             progress(i + 1, len(each), "measuring")
         for i, queries in enumerate(asked, start=len(chosen)):
             measured = curator.measure(QueryAnswers.of(queries), shares[i], noise=self.noise)
@@ -142,7 +145,11 @@ class Ide(Mechanism):
         updates = None if self.updates is None else self.updates * len(partials)
         with phase("estimating"):
             weights, report = ide(prior, partials, rng, updates=updates)
-        curator.remark(_words(report))
+        curator.remark(_words(report, everywhere=points.n == curator.domain.size()))
+        together = [*chosen, *(q.marginal for q in asked if len(q.members) == q.members.shape[1])]
+        for remark in (apart_words(workload, together), lack_words(lacks, total)):
+            if remark is not None:
+                curator.remark(remark)
         return SupportModel(points, weights, total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
@@ -191,19 +198,21 @@ def _partials(queries: Queries, measured: Measurement, points: Table, total: flo
     return partials
 
 
-def _words(report: Convergence) -> str:
-    """The convergence report as a sentence."""
-    how = (
-        "converged"
-        if report.converged
-        else "stopped because the answers contradict each other"
-        if report.cycling
-        else "stopped at its limit"
-    )
+def _words(report: Convergence, *, everywhere: bool) -> str:
+    """The convergence report as a sentence; `everywhere`: the whole domain may have mass."""
+    after = f"after {report.updates} updates"
+    if report.converged:
+        how = f"converged {after}"
+    elif not report.cycling:
+        how = f"stopped at its limit {after}"
+    elif everywhere:
+        how = f"stopped {after}, as the noisy answers contradict each other"
+    else:
+        how = f"stopped {after}, as no weights on the public rows have all the noisy answers"
     bent = (
         f"{report.divergence:.3g} nats" if math.isfinite(report.divergence) else "beyond the public support"
     )
     return (
-        f"IDE {how} after {report.updates} updates: L1 distance {report.loss:.3g} to the noisy answers, relative "
+        f"IDE {how}: L1 distance {report.loss:.3g} to the noisy answers, relative "
         f"entropy to the public prior {bent}."
     )

@@ -175,6 +175,36 @@ def test_the_certificate_is_told_how_it_ended() -> None:
     assert "beyond the public support" in remarks(curator)[0]
 
 
+def test_what_the_public_table_decides_alone_is_said() -> None:
+    """However large ε is: columns that were not counted together, and rows that the public table has no like of."""
+    pairs = Workload([("age", "sex"), ("age", "work"), ("sex", "work")]).on(DOMAIN)
+    few = PUBLIC.take(np.flatnonzero(PUBLIC.column("age") < 3))
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    mechanism = op.Ide(
+        choose="none", queries=("marginal(age, sex)", "where(sex=1, work=2)"), support="public"
+    )
+    mechanism.run(curator, few, pairs, np.random.default_rng(0), quiet)
+    assert remarks(curator)[1:] == [
+        "Not counted together, so related as in the public table, whatever ε is: age × work, sex × work."
+    ]
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    op.Ide(choose="workload", support="public").run(curator, few, pairs, np.random.default_rng(0), quiet)
+    beyond = int((PRIVATE.column("age") >= 3).sum())
+    _, lacks = remarks(curator)
+    assert f"some of the 900 private rows: about {beyond} by age × work, about {beyond} by age × sex" in lacks
+    # On the whole domain they are reached, and nothing is lacking; nor is noise taken for rows.
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    op.Ide(choose="workload", support="domain").run(curator, few, pairs, np.random.default_rng(0), quiet)
+    assert len(remarks(curator)) == 1
+    same = FakeCurator(few, epsilon=0.3, noise=SeededNoise(1))
+    op.Ide(choose="workload", support="public").run(same, few, pairs, np.random.default_rng(0), quiet)
+    assert len(remarks(same)) == 1
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    scarce = PUBLIC.take(np.arange(40))
+    op.Ide(choose="workload", support="public").run(curator, scarce, pairs, np.random.default_rng(0), quiet)
+    assert "as no weights on the public rows have all the noisy answers" in remarks(curator)[0]
+
+
 def test_updates_are_counted_by_partial_workloads_of_disjoint_queries() -> None:
     """Five prefixes overlap, so each is a partial workload of its own; two ranges that do not are one together."""
     curator, _ = run(op.Ide(choose="none", queries=("prefixes(age)", "ranges(age, 0-1, 4-5)"), updates=2))
