@@ -13,8 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import openprior.privacy.error_statistics  # noqa: F401  (its statistics can be read back, too)
 from openprior.errors import PrivacyError
+from openprior.privacy import error_statistics, weighted_sums  # noqa: F401  (they can be read back, too)
 from openprior.privacy.calibrate import (
     exponential_epsilon,
     exponential_rho,
