@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.methods.shared.linear_answers import LAPLACE_KURTOSIS, LinearAnswers
 from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.releases.measurements import Measurements
@@ -30,7 +31,6 @@ Floats = NDArray[np.float64]
 _Z95 = 1.959963984540054
 _TAIL = (_Z95**3 - 3 * _Z95) / 24
 """How much further the 97.5 % point lies, in standard deviations, per unit of excess kurtosis (Cornish and Fisher)."""
-_LAPLACE_KURTOSIS = 3.0
 _HALF_ROW = 0.5
 """Counts and noise are whole numbers; so much more on either side, and rounding never takes coverage away."""
 
@@ -69,17 +69,16 @@ def known_about(
         precision[place] += 1 / variance
         weighted[place] += table / variance
         if item.noise == "laplace":
-            fourth[place] += _LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
+            fourth[place] += LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
     if not precision.any():
         return None
     return _known(precision.reshape(-1), weighted.reshape(-1), fourth.reshape(-1))
 
 
-def known_answers(item: Measurement) -> Known:
-    """What the measurement of some numbers says about just these."""
-    precision = np.full(len(item.values), item.sigma**-2)
-    kurtosis = _LAPLACE_KURTOSIS if item.noise == "laplace" else 0.0
-    return _known(precision, item.values * precision, kurtosis * precision**2)
+def known_answers(answers: LinearAnswers) -> Known:
+    """What a measurement says about the queries that it was made for."""
+    precision = answers.standard_errors**-2
+    return _known(precision, answers.values * precision, answers.kurtosis * precision**2)
 
 
 def _known(precision: Floats, weighted: Floats, fourth: Floats) -> Known:
