@@ -12,7 +12,7 @@ with Laplace noise and δ = 0 their ε add up to the run's. Everything after is 
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,8 +53,6 @@ Floats = NDArray[np.float64]
 
 _SMALL = 1 << 16
 """Cells up to which the whole domain is the support."""
-_TOTAL = 0.1
-"""Share of the budget for the number of rows, where it is private."""
 
 
 @register("ide")
@@ -81,16 +79,36 @@ class Ide(Mechanism):
     updates: int | None = option(
         default=None, doc="updates per marginal, 2 as published; to convergence if not given"
     )
+    order: str = option(
+        default="shuffled", doc="shuffled: each marginal once before any comes again | drawn, as published"
+    )
+    total: float = option(
+        default=0.1, doc="share of the budget for the number of rows, where it is private; 0.5 as published"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
         one_of("choose", self.choose, ("published", "expected", "workload", "none"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         one_of("support", self.support, ("auto", "public", "domain"))
+        one_of("order", self.order, ("shuffled", "drawn"))
+        check(0 < self.total < 1, f"total ({self.total}) must be between 0 and 1")
         check(self.updates is None or self.updates >= 1, f"updates ({self.updates}) must be at least 1")
         check(
             self.choose != "none" or bool(self.queries),
             "choose = none leaves nothing to measure; give queries",
+        )
+
+    @classmethod
+    def published(cls, queries: Iterable[str] = ()) -> "Ide":
+        """As the paper has it, for δ = 0 and add-remove: half of ε for the number of rows, half for the marginals,
+        which share one Laplace scale; then two updates per marginal, each by one that is drawn at random.
+
+        Under replace-one the number of rows is public, and all of ε is for the marginals. A number of rows below 1
+        counts as 1; the paper would divide by 0.
+        """
+        return cls(
+            queries=tuple(queries), noise="laplace", support="public", updates=2, order="drawn", total=0.5
         )
 
     @property
@@ -128,7 +146,7 @@ class Ide(Mechanism):
         if curator.unit.n_is_public:
             total, shares = float(curator.n), curator.shares(each)
         else:
-            first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
+            first, *shares = curator.shares([self.total * len(each) / (1 - self.total), *each])
             total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
         partials, lacks = [], []
         progress(0, len(each), "measuring")
@@ -144,7 +162,7 @@ class Ide(Mechanism):
             progress(i + 1, len(each), "measuring")
         updates = None if self.updates is None else self.updates * len(partials)
         with phase("estimating"):
-            weights, report = ide(prior, partials, rng, updates=updates)
+            weights, report = ide(prior, partials, rng, updates=updates, drawn=self.order == "drawn")
         curator.remark(_words(report, everywhere=points.n == curator.domain.size()))
         together = [*chosen, *(q.marginal for q in asked if len(q.members) == q.members.shape[1])]
         for remark in (apart_words(workload, together), lack_words(lacks, total)):

@@ -80,6 +80,31 @@ def test_published_updates_are_two_a_marginal() -> None:
     assert "after 4 updates" in curator._Curator__purse.account.remarks[0]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_published_is_the_papers_prior_update(delta: float) -> None:
+    """Laplace(Δ/ε₀) for the total and Laplace(‖W‖₁Δ/ε₀) for a workload of marginals, ε₀ half of ε where δ = 0."""
+    unit = Unit(Relation.ADD_REMOVE, 3)
+    curator = FakeCurator(PRIVATE, epsilon=2.0, delta=delta, unit=unit)
+    model = op.Ide.published().run(curator, PUBLIC, WORK, np.random.default_rng(0), quiet)
+    total, *marginals = curator.events
+    assert total.statistic == Total() and model.total == PRIVATE.n
+    scales = [e.scale for e in marginals]  # type: ignore[attr-defined]
+    if delta == 0:
+        assert total.scale == pytest.approx(3 / 1.0)  # type: ignore[attr-defined]
+        assert scales == pytest.approx([len(marginals) * 3 / 1.0] * len(marginals))
+    else:  # half of ρ, and again evenly
+        assert total.rho == pytest.approx(curator.rho / 2)
+        assert [e.rho for e in marginals] == pytest.approx(
+            [curator.rho / 2 / len(marginals)] * len(marginals)
+        )
+    assert f"after {2 * len(marginals)} updates" in remarks(curator)[0]
+    assert (model.rows.n, op.Ide.published().is_pure) == (PUBLIC.unique()[0].n, True)
+    assert op.Ide.published(["where(sex=1)"]).queries == ("where(sex=1)",)
+    public_n = FakeCurator(PRIVATE, epsilon=2.0, delta=0.0)
+    op.Ide.published().run(public_n, PUBLIC, WORK, np.random.default_rng(0), quiet)
+    assert all(e.statistic != Total() for e in public_n.events)
+
+
 def test_the_number_of_rows_is_measured_where_it_is_private() -> None:
     curator, model = run(op.Ide(), unit=Unit(Relation.ADD_REMOVE))
     assert curator.events[0].statistic == Total()
@@ -298,6 +323,8 @@ def test_more_budget_gives_less_error() -> None:
         ("ide", ["noise=uniform"], "must be one of"),
         ("ide", ["support=everything"], "must be one of"),
         ("ide", ["updates=0"], "at least 1"),
+        ("ide", ["order=random"], "must be one of shuffled, drawn"),
+        ("ide", ["total=1"], "between 0 and 1"),
         ("ide", ["updates=two"], "a whole number"),
         ("ide", ["queries"], "no value"),
         ("ide", ["levels=a;b"], "unknown"),
