@@ -13,7 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import openprior.privacy.error_statistics  # noqa: F401  (its statistics can be read back, too)
+import openprior.privacy.error_statistics  # their statistics can be read back, too
+import openprior.privacy.residual_statistics  # noqa: F401
 from openprior.errors import PrivacyError
 from openprior.privacy.calibrate import (
     exponential_epsilon,
