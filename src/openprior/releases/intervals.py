@@ -17,13 +17,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.models.base import Model
 from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.releases.measurements import Measurements
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
 
-__all__ = ["Known", "coarser", "known_about", "known_answers"]
+__all__ = ["Known", "coarser", "known_about", "known_answers", "known_by_model"]
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +76,20 @@ def known_about(
     return _known(precision.reshape(-1), weighted.reshape(-1), fourth.reshape(-1))
 
 
+def known_by_model(
+    model: Model, marginal: Marginal, estimate: Floats, members: Mapping[str, Floats] | None = None
+) -> Known | None:
+    """What a model's own answers say, where they are sums of measurements and nothing else; None if they are not.
+
+    They are the mean of all that was measured of a cell, so they say more than any measurement by itself; the noise of
+    such a sum is known as exactly as that of each. Cells with something in them that was not measured have nan.
+    """
+    noise = model.noise_alone(marginal, members)
+    if noise is None:
+        return None
+    return _within(estimate, noise.standard_error, noise.kurtosis)
+
+
 def known_answers(item: Measurement) -> Known:
     """What the measurement of some numbers says about just these."""
     precision = np.full(len(item.values), item.sigma**-2)
@@ -87,8 +102,13 @@ def _known(precision: Floats, weighted: Floats, fourth: Floats) -> Known:
         value, error = weighted / precision, 1 / np.sqrt(precision)
         kurtosis = fourth / precision**2
         error[~np.isfinite(error)] = np.nan
-        reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
-        return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
+    return _within(value, error, kurtosis)
+
+
+def _within(value: Floats, error: Floats, kurtosis: Floats | float) -> Known:
+    """The interval of values with these standard errors and excess kurtosis."""
+    reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
+    return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
 
 
 def _told(

@@ -111,7 +111,7 @@ def test_it_costs_what_residual_planner_says() -> None:
     statistic = Residuals(("a", "b"), (3, 5))
     event = Gaussian.at(statistic, 0.01, Unit(Relation.ADD_REMOVE))
     sigma = event.sigma / statistic.scale
-    assert 0.01 == pytest.approx((2 / 3) * (4 / 5) / (2 * sigma**2), rel=1e-12)
+    assert pytest.approx((2 / 3) * (4 / 5) / (2 * sigma**2), rel=1e-12) == 0.01
 
 
 def test_json_and_back() -> None:
