@@ -101,7 +101,7 @@ def _words(plan: Strategy, curator: Curator, workload: Workload) -> str:
     counts = sum(isinstance(s, Counts | Total) for s in plan.statistics)
     others = len(plan.statistics) - counts
     return (
-        f"HDMM measured {counts:,} marginals and {others:,} residual components. Answers to the workload have a standard "
-        f"error of {error:.3g} rows (root mean square over its cells, by weight). What the workload does not contain is "
-        "taken as evenly spread, and has no interval."
+        f"HDMM measured {counts:,} marginals and {others:,} residual components. Answers to the workload have a "
+        f"standard error of {error:.3g} rows (root mean square over its cells, by weight). What the workload does not "
+        "contain is taken as evenly spread, and has no interval."
     )

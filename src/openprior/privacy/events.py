@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import openprior.privacy.error_statistics  # their statistics can be read back, too
-import openprior.privacy.residual_statistics  # noqa: F401
+import openprior.privacy.together  # noqa: F401
 from openprior.errors import PrivacyError
 from openprior.privacy.calibrate import (
     exponential_epsilon,

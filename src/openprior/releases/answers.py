@@ -96,8 +96,8 @@ def labelled(
 def _level_numbers(
     model: Model, schema: "Schema", measurements: Measurements, marginal: Marginal
 ) -> _Numbers:
-    """As `numbers_of`, with levels in place of columns. How far off a sum of answers is, only a model says that is off by
-    its noise alone."""
+    """As `numbers_of`, with levels in place of columns. How far off a sum of answers is, only a model says that is off
+    by its noise alone."""
     below = {schema.levels[a].column if a in schema.levels else a: a for a in marginal}
     if len(below) < len(marginal):
         raise WorkloadError(

@@ -61,7 +61,7 @@ def known_about(
     domain = measurements.domain
     shape = tuple(domain[a] for a in marginal)
     precision, weighted, fourth = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for item in measurements:
+    for item in (piece for whole in measurements for piece in whole.pieces(domain)):
         told = _told(item, marginal, domain, levels or {})
         if told is None:
             continue

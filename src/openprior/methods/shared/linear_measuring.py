@@ -9,10 +9,15 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.residual_statistics import Residuals
 from openprior.privacy.statistics import Counts
+from openprior.privacy.together import MOST_TIMES, Together
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.workload import Workload
 
 __all__ = ["measure_linear", "measured_by", "put_together"]
+
+_FINE = 4096.0
+"""The smallest factor, if there is room: shares are then met to a few parts in ten thousand."""
 
 
 def measure_linear(
@@ -52,15 +57,42 @@ def measure_linear(
 
 
 def measured_by(curator: Curator, plan: Strategy, rho: float, noise: str) -> list[Measurement]:
-    """Everything that a strategy measures, for ρ in all; one pass over the private table."""
+    """Everything that a strategy measures, for ρ in all; one pass over the private table.
+
+    All of it is one event and one draw, but for Laplace noise where ρ adds up: as one vector that would be charged
+    (Σε)²/2 for Σε²/2, so there each is measured, charged and written down by itself.
+    """
+    if not plan.statistics:
+        return []
     curator.announce(m for statistic in plan.statistics for m in statistic.reads)
-    power = 2 if curator.is_pure else 1
-    measured = []
+    if noise == "gaussian" or curator.is_pure:
+        with phase("measuring"):
+            measured = curator.measure(_together(plan, curator.unit, noise), rho, noise=noise)
+        return list(measured.pieces(curator.domain))
+    alone = []
     with phase("measuring", len(plan.statistics)) as work:
         for statistic, share in zip(plan.statistics, plan.shares, strict=True):
-            measured.append(curator.measure(statistic, rho * float(share) ** power, noise=noise))
+            alone.append(curator.measure(statistic, rho * float(share), noise=noise))
             work.advance()
-    return measured
+    return alone
+
+
+def _together(plan: Strategy, unit: Unit, noise: str) -> Together:
+    """The statistics with factors that give each its share of the budget.
+
+    Of one vector with Gaussian noise, part i costs the share m²Δ₂²/Σm²Δ₂² of ρ; with Laplace noise mΔ₁/ΣmΔ₁ of ε. The
+    factors are rounded to whole numbers, of thousands where there is room; how noisy a part is follows from what they
+    are, not from what they were meant to be.
+    """
+    each = [statistic.sensitivity(unit) for statistic in plan.statistics]
+    if noise == "gaussian":
+        wanted = np.sqrt(plan.shares / np.array([float(s.l2_squared) for s in each]))
+    else:
+        wanted = plan.shares / np.array([float(s.l1) for s in each])
+    most = np.array([MOST_TIMES // (s.scale if isinstance(s, Residuals) else 1) for s in plan.statistics])
+    scale = min(_FINE / wanted.min(), float((most / wanted).min()))
+    times = np.clip(np.rint(wanted * scale), 1, most)
+    return Together(tuple(int(m) for m in times), plan.statistics)
 
 
 def put_together(
