@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from openprior.errors import PrivacyError
-from openprior.privacy import error_statistics, weighted_sums  # noqa: F401  (they can be read back, too)
+from openprior.privacy import error_statistics, together, weighted_sums  # noqa: F401  (they can be read back, too)
 from openprior.privacy.calibrate import (
     exponential_epsilon,
     exponential_rho,

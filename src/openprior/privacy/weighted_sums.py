@@ -18,6 +18,7 @@ from openprior.privacy.strict import Record
 from openprior.privacy.unit import Unit
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 
 __all__ = ["MAX_WEIGHTS", "WeightedSums"]
@@ -87,6 +88,10 @@ class WeightedSums(Statistic):
     def _cells(self) -> int:
         """One more than the last cell with a weight."""
         return max(row[0] + len(row) - 1 for row in self.weights)
+
+    def numbers(self, domain: Domain) -> int:
+        """One per row of W."""
+        return len(self.weights)
 
     def matrix(self, cells: int) -> NDArray[np.int64]:
         """W [sums, cells]."""

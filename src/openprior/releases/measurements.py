@@ -17,9 +17,8 @@ from openprior.errors import PrivacyError, ReleaseError, WorkloadError
 from openprior.json_text import parse_json
 from openprior.privacy.events import Event, Noisy
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import QueryAnswers, Statistic, present, statistic_from_dict
+from openprior.privacy.statistics import statistic_from_dict
 from openprior.privacy.strict import Record
-from openprior.privacy.weighted_sums import WeightedSums
 from openprior.releases.table_files import read_csv, write_table
 from openprior.schema.base import Schema
 from openprior.schema.columns import arrow_type
@@ -180,20 +179,11 @@ def _fits(item: Measurement, schema: Schema) -> bool:
         statistic = item.statistic.fitted(layout)
         if statistic != item.statistic or not statistic.is_count:
             return False
-        counted = statistic.cells(layout.full_domain)
-        numbers = _length(statistic) if counted is None else layout.full_domain.size(counted[0])
+        numbers = statistic.numbers(layout.full_domain)
     except (PrivacyError, WorkloadError):
         return False
     values = item.values
     return len(values) == numbers and bool(np.isfinite(values).all() and (values == np.rint(values)).all())
-
-
-def _length(statistic: Statistic) -> int:
-    """How many numbers there are where they count no cells."""
-    if isinstance(statistic, WeightedSums):
-        return len(statistic.weights)
-    assert isinstance(statistic, QueryAnswers)
-    return len(present(statistic.queries, statistic.words).members)
 
 
 def _same(table: "pa.Table", expected: "pa.Table", *, facts: bool) -> bool:
