@@ -10,6 +10,7 @@ Privacy: the private table is read by the curator's measurements alone, whose sh
 and sum to 1; with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -21,18 +22,23 @@ from openprior.methods.base import (
     PublicTable,
     Sizes,
     Tell,
+    check,
     leave_uniform,
     one_of,
     option,
     register,
 )
+from openprior.methods.shared.asked_queries import queries_in_codes, queries_option
 from openprior.methods.shared.linear_measuring import measured_by, put_together
 from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check_linear, plan_linear
+from openprior.methods.shared.query_strategy import measure_queries, plan_queries
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Counts, Total
 from openprior.progress import phase
+from openprior.questions.queries import Queries
 from openprior.questions.workload import Workload
+from openprior.schema.base import Schema
 from openprior.tables.table import Table
 
 __all__ = ["Hdmm"]
@@ -52,17 +58,28 @@ class Hdmm(Mechanism):
         default="best",
         doc="best: least expected error | marginals: of the workload's closure | residuals: their independent parts",
     )
+    queries: tuple[str, ...] = queries_option()
+    query_share: float = option(
+        default=0.5, doc="share of the budget for the queries, if there are any; the rest is for the workload"
+    )
     noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
 
     def __post_init__(self) -> None:
         one_of("strategy", self.strategy, STRATEGIES)
         one_of("noise", self.noise, ("gaussian", "laplace"))
         check_linear(self.strategy, self.noise)
+        object.__setattr__(self, "queries", tuple(self.queries))
+        check(0 < self.query_share < 1, f"query_share ({self.query_share}) must be between 0 and 1")
 
     @property
     def is_pure(self) -> bool:
         """Laplace noise alone is pure."""
         return self.noise == "laplace"
+
+    def fitted(self, schema: Schema) -> "Hdmm":
+        """With codes for the labels in queries."""
+        texts = queries_in_codes(self.queries, schema)
+        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
 
     def run(
         self,
@@ -83,9 +100,13 @@ class Hdmm(Mechanism):
                 strategy=self.strategy,
                 pure=curator.is_pure,
             )
+        asked = plan_queries([Queries.parse(text, curator.domain) for text in self.queries], self.noise)
+        shares = [self.query_share / len(self.queries)] * len(self.queries)
+        rho, *rhos = curator.shares([1.0 - sum(shares), *shares])
         leave_uniform(curator, workload.marginals, "Name them in the workload to have them measured.")
-        curator.remark(_words(plan, curator, workload))
-        measured = measured_by(curator, plan, curator.remaining, self.noise)
+        curator.remark(_words(plan, curator, workload, rho))
+        measured = measured_by(curator, plan, rho if self.queries else curator.remaining, self.noise)
+        measure_queries(curator, asked, rhos)
         with phase("reconstructing"):
             return put_together(curator, workload, measured, self.noise)
 
@@ -94,10 +115,10 @@ class Hdmm(Mechanism):
         return Outlay(1.0, 50.0)
 
 
-def _words(plan: Strategy, curator: Curator, workload: Workload) -> str:
+def _words(plan: Strategy, curator: Curator, workload: Workload, rho: float) -> str:
     """The strategy in a sentence: how large an error it expects, which is public."""
     cells = sum(w * curator.domain.size(m) for m, w in zip(workload.marginals, workload.weights, strict=True))
-    error = (plan.loss / curator.remaining / cells) ** 0.5
+    error = (plan.loss / rho / cells) ** 0.5
     counts = sum(isinstance(s, Counts | Total) for s in plan.statistics)
     others = len(plan.statistics) - counts
     return (

@@ -6,6 +6,7 @@ answers together. None of this looks at data; it is done for all queries before 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +20,48 @@ from openprior.privacy.weighted_sums import MAX_WEIGHTS, WeightedSums
 from openprior.progress import phase
 from openprior.questions.queries import Queries
 
-__all__ = ["measure_queries", "query_strategy"]
+__all__ = ["QueryPlan", "as_asked", "measure_queries", "plan_queries", "query_strategy"]
 
 _MOST = 2048
 """Different cells, as the time of the search grows with their square, and more."""
 
 
-def measure_queries(
-    curator: Curator, asked: Sequence[Queries], rhos: Sequence[float], *, noise: str = "gaussian"
-) -> list[LinearAnswers]:
-    """Answers to each group of queries, for ρ each; all strategies are found before the first charge.
+@dataclass(frozen=True, eq=False)
+class QueryPlan:
+    """Groups of queries, and what is measured for each."""
 
-    Privacy: the statistics depend on the queries alone, the curator measures them at their own sensitivity, and least
-    squares is post-processing. ∎
-    """
+    asked: tuple[Queries, ...]
+    statistics: tuple[Statistic, ...]
+    noise: str
+
+
+def as_asked(asked: Sequence[Queries], noise: str) -> QueryPlan:
+    """Every group of queries measured itself."""
+    return QueryPlan(tuple(asked), tuple(map(QueryAnswers.of, asked)), noise)
+
+
+def plan_queries(asked: Sequence[Queries], noise: str) -> QueryPlan:
+    """What is best measured for each group of queries; refuses what is too large. To be called before any charge."""
+    if not asked:
+        return QueryPlan((), (), noise)
     with phase("finding strategies for queries", len(asked)) as work:
         statistics = []
         for queries in asked:
             statistics.append(query_strategy(queries, noise))
             work.advance()
-    curator.announce([queries.marginal for queries in asked])
+    return QueryPlan(tuple(asked), tuple(statistics), noise)
+
+
+def measure_queries(curator: Curator, plan: QueryPlan, rhos: Sequence[float]) -> list[LinearAnswers]:
+    """Answers to each group of queries, for ρ each.
+
+    Privacy: the statistics depend on the queries alone, the curator measures them at their own sensitivity, and least
+    squares is post-processing. ∎
+    """
+    curator.announce([queries.marginal for queries in plan.asked])
     return [
-        answers_of(curator.measure(statistic, rho, noise=noise), queries)
-        for queries, statistic, rho in zip(asked, statistics, rhos, strict=True)
+        answers_of(curator.measure(statistic, rho, noise=plan.noise), queries)
+        for queries, statistic, rho in zip(plan.asked, plan.statistics, rhos, strict=True)
     ]
 
 

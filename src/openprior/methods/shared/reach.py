@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal, Workload
 
 __all__ = ["NOT_TOGETHER", "apart_words", "lack_words", "rows_without_a_like"]
+
+Floats = NDArray[np.float64]
 
 NOT_TOGETHER = "Not counted together"
 """How the remark on pairs of columns begins."""
@@ -33,9 +34,9 @@ def apart_words(workload: Workload, together: Iterable[Marginal]) -> str | None:
     return f"{NOT_TOGETHER}, so related as in the public table, whatever ε is: {named}."
 
 
-def rows_without_a_like(measured: Measurement, held: NDArray[np.bool_]) -> float:
-    """How many private rows lie in cells that hold no point, by a measurement; 0 if that may well be noise alone."""
-    rows, noise = float(measured.values[~held].sum()), measured.sigma * float((~held).sum()) ** 0.5
+def rows_without_a_like(counts: Floats, errors: Floats, held: NDArray[np.bool_]) -> float:
+    """How many private rows lie in cells that hold no point, by noisy counts; 0 if that may well be noise alone."""
+    rows, noise = float(counts[~held].sum()), float(np.linalg.norm(errors[~held]))
     return rows if rows > max(3 * noise, 1.0) else 0.0
 
 
