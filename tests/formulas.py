@@ -8,6 +8,7 @@ under add/remove, on the whole table and inside a partition:
     cell           Δ, Δ²            Δ, Δ²         2Δ, 2Δ²
     total          (n is public)    Δ, Δ²         2Δ, 2Δ²
     queries        k times those of a marginal, k the most queries that one row is in
+    weighted sums  those of a marginal times the largest sum, and sum of squares, of the weights that one cell has
     score          1024Δ, squared (over cells 4Δ); whole tables only
     best mixture   64Δ + 2, squared; whole tables under replace-one only
     regression     65536·√2Δ rounded up, and 512 for errors, and √k rounded up, and 1; L1 √k times that
@@ -28,6 +29,14 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
     if kind in ("marginal", "queries"):
         k = event["overlap"] if kind == "queries" else 1
         return k * twice * rows, k * twice * rows**2
+    if kind == "weighted sums":
+        of_cell: dict[int, list[int]] = {}
+        for first, *weights in event["weights"]:
+            for cell, weight in enumerate(weights, first):
+                of_cell.setdefault(cell, []).append(weight)
+        most = max(sum(w) for w in of_cell.values())
+        squares = max(sum(v * v for v in w) for w in of_cell.values())
+        return most * twice * rows, squares * twice * rows**2
     if kind in ("cell", "total"):
         assert kind == "cell" or part or not replace
         moved = twice if part else 1

@@ -11,15 +11,13 @@ with Laplace noise and δ = 0 their ε add up to the run's. Everything after is 
 
 import dataclasses
 import math
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import cell_numbers
-from openprior.errors import OpenPriorWarning
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -31,17 +29,19 @@ from openprior.methods.base import (
     option,
     register,
 )
+from openprior.methods.shared.asked_queries import queries_in_codes, queries_option
 from openprior.methods.shared.dependence import Dependence
+from openprior.methods.shared.linear_answers import LinearAnswers
+from openprior.methods.shared.noisy_answers import answers_by_strategy, answers_one_by_one
+from openprior.methods.shared.query_strategy import as_asked, plan_queries
+from openprior.methods.shared.reach import apart_words, lack_words, rows_without_a_like
 from openprior.methods.shared.strategy import cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
 from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
-from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import Counts, QueryAnswers, Total
 from openprior.progress import phase
 from openprior.questions.queries import Queries
-from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.base import Schema
 from openprior.tables.table import Table
@@ -52,8 +52,6 @@ Floats = NDArray[np.float64]
 
 _SMALL = 1 << 16
 """Cells up to which the whole domain is the support."""
-_TOTAL = 0.1
-"""Share of the budget for the number of rows, where it is private."""
 
 
 @register("ide")
@@ -68,10 +66,10 @@ class Ide(Mechanism):
         default="published",
         doc="published: cliques of strong dependence | expected: least expected error | workload | none",
     )
-    queries: tuple[str, ...] = option(
-        default=(),
-        doc='0/1 queries, e.g. prefixes(age); ranges(age, 0-4, 5-9); where(age=0-4, sex="F"); or @FILE (TOML or CSV)',
-        read=query_texts,
+    queries: tuple[str, ...] = queries_option()
+    answers: str = option(
+        default="measured",
+        doc="measured: each by itself | hdmm: by strategies, least squares and their total",
     )
     noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
     support: str = option(
@@ -80,16 +78,37 @@ class Ide(Mechanism):
     updates: int | None = option(
         default=None, doc="updates per marginal, 2 as published; to convergence if not given"
     )
+    order: str = option(
+        default="shuffled", doc="shuffled: each marginal once before any comes again | drawn, as published"
+    )
+    total: float = option(
+        default=0.1, doc="share of the budget for the number of rows, where it is private; 0.5 as published"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
         one_of("choose", self.choose, ("published", "expected", "workload", "none"))
+        one_of("answers", self.answers, ("measured", "hdmm"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         one_of("support", self.support, ("auto", "public", "domain"))
+        one_of("order", self.order, ("shuffled", "drawn"))
+        check(0 < self.total < 1, f"total ({self.total}) must be between 0 and 1")
         check(self.updates is None or self.updates >= 1, f"updates ({self.updates}) must be at least 1")
         check(
             self.choose != "none" or bool(self.queries),
             "choose = none leaves nothing to measure; give queries",
+        )
+
+    @classmethod
+    def published(cls, queries: Iterable[str] = ()) -> "Ide":
+        """As the paper has it, for δ = 0 and add-remove: half of ε for the number of rows, half for the marginals,
+        which share one Laplace scale; then two updates per marginal, each by one that is drawn at random.
+
+        Under replace-one the number of rows is public, and all of ε is for the marginals. A number of rows below 1
+        counts as 1; the paper would divide by 0.
+        """
+        return cls(
+            queries=tuple(queries), noise="laplace", support="public", updates=2, order="drawn", total=0.5
         )
 
     @property
@@ -99,13 +118,7 @@ class Ide(Mechanism):
 
     def fitted(self, schema: Schema) -> "Ide":
         """With codes for the labels in queries; nothing is read to know that a label is none."""
-        texts = tuple(in_codes(text, schema) for text in self.queries)
-        for text in texts:
-            Queries.parse(text, schema.domain)
-        for text in self.queries:
-            doubt = codes_for_values(text, schema)
-            if doubt is not None:
-                warnings.warn(doubt, OpenPriorWarning, stacklevel=3)
+        texts = queries_in_codes(self.queries, schema)
         return self if texts == self.queries else dataclasses.replace(self, queries=texts)
 
     def run(
@@ -118,32 +131,34 @@ class Ide(Mechanism):
     ) -> Model:
         """Choose, measure, bend."""
         table = self.need_public(public)
-        asked = [Queries.parse(text, curator.domain) for text in self.queries]
+        parsed = [Queries.parse(text, curator.domain) for text in self.queries]
+        asked = (plan_queries if self.answers == "hdmm" else as_asked)(parsed, self.noise)
         points, prior = self._support(table)
         with phase("choosing marginals by the public table"):
-            chosen = self._choose(curator, table, workload, len(asked), rng)
-        curator.announce([*chosen, *(q.marginal for q in asked)])
-        each = [1.0] * (len(chosen) + len(asked))
-        if curator.unit.n_is_public:
-            total, shares = float(curator.n), curator.shares(each)
+            chosen = self._choose(curator, table, workload, len(parsed), rng)
+        curator.announce([*chosen, *(q.marginal for q in asked.asked)])
+        if self.answers == "hdmm":
+            with phase("measuring"):
+                noisy = answers_by_strategy(curator, chosen, asked, rng, total=self.total)
         else:
-            first, *shares = curator.shares([_TOTAL * len(each) / (1 - _TOTAL), *each])
-            total = max(1.0, float(curator.measure(Total(), first, noise=self.noise).values[0]))
-        partials = []
-        progress(0, len(each), "measuring")
-        for i, m in enumerate(chosen):
-            measured = curator.measure(Counts(m), shares[i], noise=self.noise)
-            partials.append(Partial(cell_numbers(points, m), measured.values / total, covers=True))
-            progress(i + 1, len(each), "measuring")
-        for i, queries in enumerate(asked, start=len(chosen)):
-            measured = curator.measure(QueryAnswers.of(queries), shares[i], noise=self.noise)
-            partials += _partials(queries, measured, points, total)
-            progress(i + 1, len(each), "measuring")
+            noisy = answers_one_by_one(curator, chosen, asked, total=self.total, tell=progress)
+        partials, lacks = [], []
+        for m, (counts, errors) in noisy.marginals.items():
+            cells = cell_numbers(points, m)
+            partials.append(Partial(cells, counts / noisy.total, covers=True))
+            held = np.bincount(cells, minlength=len(counts)) > 0
+            lacks.append((m, rows_without_a_like(counts, errors, held)))
+        for answers in noisy.queries:
+            partials += _partials(answers, points, noisy.total)
         updates = None if self.updates is None else self.updates * len(partials)
         with phase("estimating"):
-            weights, report = ide(prior, partials, rng, updates=updates)
-        curator.remark(_words(report))
-        return SupportModel(points, weights, total)
+            weights, report = ide(prior, partials, rng, updates=updates, drawn=self.order == "drawn")
+        curator.remark(_words(report, everywhere=points.n == curator.domain.size()))
+        together = [*chosen, *(q.marginal for q in asked.asked if len(q.members) == q.members.shape[1])]
+        for remark in (apart_words(workload, together), lack_words(lacks, noisy.total)):
+            if remark is not None:
+                curator.remark(remark)
+        return SupportModel(points, weights, noisy.total)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """A few marginals, bent on the public rows."""
@@ -178,32 +193,35 @@ class Ide(Mechanism):
         return expected_best(known, workload, variances(curator.unit, free, self.noise, pure=curator.is_pure))
 
 
-def _partials(queries: Queries, measured: Measurement, points: Table, total: float) -> list[Partial]:
+def _partials(answers: LinearAnswers, points: Table, total: float) -> list[Partial]:
     """Queries as partial workloads of disjoint ones."""
+    queries = answers.queries
     cells = cell_numbers(points, queries.marginal)
     partials = []
     for group in queries.disjoint():
         labels = np.full(queries.members.shape[1], -1, np.int32)
         for i, q in enumerate(group):
             labels[queries.members[q]] = i
-        shares = measured.values[group] / total
+        shares = answers.values[group] / total
         partials.append(Partial(labels[cells], shares, covers=bool((labels >= 0).all())))
     return partials
 
 
-def _words(report: Convergence) -> str:
-    """The convergence report as a sentence."""
-    how = (
-        "converged"
-        if report.converged
-        else "stopped because the answers contradict each other"
-        if report.cycling
-        else "stopped at its limit"
-    )
+def _words(report: Convergence, *, everywhere: bool) -> str:
+    """The convergence report as a sentence; `everywhere`: the whole domain may have mass."""
+    after = f"after {report.updates} updates"
+    if report.converged:
+        how = f"converged {after}"
+    elif not report.cycling:
+        how = f"stopped at its limit {after}"
+    elif everywhere:
+        how = f"stopped {after}, as the noisy answers contradict each other"
+    else:
+        how = f"stopped {after}, as no weights on the public rows have all the noisy answers"
     bent = (
         f"{report.divergence:.3g} nats" if math.isfinite(report.divergence) else "beyond the public support"
     )
     return (
-        f"IDE {how} after {report.updates} updates: L1 distance {report.loss:.3g} to the noisy answers, relative "
+        f"IDE {how}: L1 distance {report.loss:.3g} to the noisy answers, relative "
         f"entropy to the public prior {bent}."
     )

@@ -9,6 +9,9 @@ rows.py              rows whose marginals are as close as possible to given answ
 shrink.py            weights on fixed rows, bent to noisy marginals as far as their noise deserves
 relative_entropy.py  Iterative Distribution Estimation: a prior bent to noisy answers, group by group
 entropy_update.py    one update of it, compiled
+components.py        marginals as sums of independent parts, each the mean of what was measured of it
+linear.py            sums of measurements and nothing else, with exact standard errors
+linear_rows.py       rows for such answers
 two_stage.py         what it approaches, solved exactly for small problems
 
 graphical/ is Private-PGM's model, tilted/ is Tilt's.

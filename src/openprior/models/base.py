@@ -28,7 +28,7 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
-__all__ = ["Flags", "Model", "Saved", "load_model"]
+__all__ = ["Flags", "Model", "NoiseAlone", "Saved", "load_model"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -61,6 +61,16 @@ class Saved:
             ) from None
 
 
+@dataclass(frozen=True, eq=False)
+class NoiseAlone:
+    """How noisy answers are that are sums of measurements and nothing else: unbiased, and off by their noise alone."""
+
+    standard_error: Floats
+    """Exact, one per answer; nan where something that was not measured is part of it."""
+    kurtosis: float
+    """Excess kurtosis of the noise at most: 0 of Gaussian noise."""
+
+
 class Model(ABC):
     """A distribution over the domain, scaled to `total` rows."""
 
@@ -91,6 +101,17 @@ class Model(ABC):
 
     def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats] | None:
         """How far each answer may be off, as far as the model itself can tell; None if it cannot."""
+        return None
+
+    def noise_alone(
+        self, marginal: Marginal, members: Mapping[str, Floats] | None = None
+    ) -> NoiseAlone | None:
+        """The noise of a marginal's answers, where they are sums of measurements and nothing else; None if not.
+
+        Only then may intervals rest on it: a model that shrinks, smooths or learns has a bias that nobody knows.
+        `members` has, for columns whose codes are added up, how many codes are in each sum. In C order of the columns
+        as they are given.
+        """
         return None
 
     @abstractmethod

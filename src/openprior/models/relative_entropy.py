@@ -3,7 +3,7 @@
 A *partial workload* is a group of 0/1 queries of which every point of the domain lies in at most one: a marginal, some
 ranges, a predicate. One update (entropy_update.py) finds the answer y that is nearest in L1 to the noisy one among
 those that a distribution can have, and the distribution nearest in relative entropy that has it. An epoch visits every
-partial once, in a random order.
+partial once, in a random order; or, as the paper's Algorithm 1 has it, draws as many of them independently.
 
 Where some distribution on the prior's support has all answers, and every answer is one a distribution can have, the
 epochs converge to the one of least relative entropy to the prior. Where an answer is not (its shares are negative, or
@@ -79,10 +79,14 @@ def ide(
     rng: np.random.Generator,
     *,
     updates: int | None = None,
+    drawn: bool = False,
     tolerance: float = 1e-9,
     most_epochs: int = 1000,
 ) -> tuple[Floats, Convergence]:
     """Bend the prior to the partials' answers; `updates` stops after just so many updates, else convergence does.
+
+    `drawn`: the next partial is any of them, drawn anew every time. That nothing moves any more is then seen in an
+    epoch that visits every one, which follows an epoch of draws that moved nothing.
 
     Points without prior mass get some only where the answers ask for mass in a query that has none (Definition 3.1).
     """
@@ -95,18 +99,20 @@ def ide(
     count, converged, cycling, averaged = 0, not partials, False, False
     mean = np.zeros(0 if updates is not None else len(q))
     while partials and count < (math.inf if updates is None else updates) and not converged and not cycling:
-        order = rng.permutation(len(partials))[: None if updates is None else updates - count]
+        every = not drawn or (updates is None and bool(largest) and largest[-1] < tolerance)
+        order = rng.permutation(len(partials)) if every else rng.integers(len(partials), size=len(partials))
+        order = order[: None if updates is None else updates - count]
         if updates is None and len(losses) % _WINDOW == 0:
             mean[:] = 0.0
         losses.append(problem.epoch(q, order, moves, mean))
         largest.append(float(np.nanmax(moves)))
         count += len(order)
         if updates is None:
-            converged = largest[-1] < tolerance
+            converged = every and largest[-1] < tolerance
             cycling = not converged and _stalled(losses, largest)
             if len(losses) >= most_epochs:
                 break
-    if updates is not None and count >= len(partials):
+    if updates is not None and not drawn and count >= len(partials):
         converged = converged or bool(np.max(moves, initial=0.0) < tolerance)
     loss = problem.loss(q)
     if cycling:

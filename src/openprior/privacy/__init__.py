@@ -3,6 +3,9 @@
 unit.py               who is protected: one person with Δ rows, and what a neighbour is
 statistics.py         what may be measured: counts, each with its sensitivity and the proof
 error_statistics.py   errors that may be measured: a score, the best mixture error
+weighted_sums.py      sums of counts with weights, from which the answers to queries follow
+residual_statistics.py   what a marginal says that no smaller one does
+together.py           many of them as one vector: one event for thousands of marginals
 scores.py             what selections compare: scores as data, their bound derived
 signed_scores.py      those of single cells and of their negations
 events.py             what was done: noise and selections as types, each with its cost

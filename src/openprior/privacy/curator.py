@@ -162,8 +162,8 @@ class Curator:
 
         with self.__purse.account.lock:  # measurements are kept in the order of their events
             values = _recorded(self.__purse.perform(event, act), "values", np.ndarray)
-            known = statistic.cells(self.layout.full_domain)
-            if values.ndim != 1 or (known and len(values) != self.layout.full_domain.size(known[0])):
+            known = statistic.numbers(self.layout.full_domain)
+            if values.ndim != 1 or known not in (None, len(values)):
                 raise _foreign_journal()
             noisy, sigma = (
                 statistic.in_units(numbers, unit, lambda: self.n)

@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import openprior.privacy.error_statistics
-import openprior.privacy.regression  # noqa: F401
 from openprior.errors import PrivacyError
+from openprior.privacy import error_statistics, regression, together, weighted_sums  # noqa: F401  (can be read back)
 from openprior.privacy.calibrate import (
     exponential_epsilon,
     exponential_rho,

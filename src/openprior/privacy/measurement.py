@@ -1,12 +1,13 @@
 """What a measurement gives: noisy numbers, and how noisy they are. The one type from the curator to the file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.privacy.statistics import CellCount, Counts, Statistic
+from openprior.privacy.together import Together
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
@@ -28,6 +29,17 @@ class Measurement:
     def of(marginal: Marginal, values: NDArray[np.float64], sigma: float) -> "Measurement":
         """Noisy counts of a whole marginal."""
         return Measurement(Counts(marginal), values, sigma)
+
+    def pieces(self, domain: Domain) -> Iterator["Measurement"]:
+        """What was measured together, one by one and without its factor; itself, if it was measured alone."""
+        if not isinstance(self.statistic, Together):
+            yield self
+            return
+        start = 0
+        for times, statistic, length in self.statistic.pieces(domain):
+            values = self.values[start : start + length] / times
+            yield Measurement(statistic, values, self.sigma / times, self.noise, self.part)
+            start += length
 
     @property
     def marginal(self) -> Marginal:

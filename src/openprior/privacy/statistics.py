@@ -127,6 +127,11 @@ class Statistic(ABC):
         """Which cells its values count: all those of some columns, where others have given codes; None if no cells."""
         return None
 
+    def numbers(self, domain: Domain) -> int | None:
+        """How many values it has; None where only the one who asked knows."""
+        counted = self.cells(domain)
+        return None if counted is None else domain.size(counted[0])
+
     def to_dict(self) -> dict[str, object]:
         """As JSON."""
         return {"statistic": self.kind, **self._facts()}
@@ -325,6 +330,10 @@ class QueryAnswers(Statistic):
         """The exact answers."""
         queries: Queries = present(self.queries, self.words)
         return queries.answer(vault.counts([self.columns])[self.columns])
+
+    def numbers(self, domain: Domain) -> int | None:
+        """One per query."""
+        return None if self.queries is None else len(self.queries.members)
 
     def _facts(self) -> dict[str, object]:
         return {"queries": self.text, "marginal": list(self.columns), "overlap": self.overlap}

@@ -3,7 +3,8 @@
 `estimate` is the model's. `basis` says what the other numbers rest on:
 
 - "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (intervals.py).
-  A model shrinks noise, so its estimate may lie outside the interval; about one in twenty does if it is right.
+  A model shrinks noise, so its estimate may lie outside the interval; about one in twenty does if it is right. A model
+  that only adds measurements up (linear.py) is its own best measurement: its estimate is in the middle.
 - "model": no measurement tells this cell. The standard error is the model's own (its `standard_errors`), which
   supposes that it is as far off here as where it was measured. That may be wrong, so there is no interval.
 - "none": nothing can be said.
@@ -21,7 +22,7 @@ from openprior.given import several
 from openprior.models.base import Model
 from openprior.questions.query_text import split_words, unquoted
 from openprior.questions.workload import Marginal, canonical
-from openprior.releases.intervals import Known, coarser, known_about
+from openprior.releases.intervals import Known, coarser, known_about, known_by_model
 from openprior.releases.measurements import Measurements
 from openprior.tables.conditions import known_name
 
@@ -95,7 +96,8 @@ def labelled(
 def _level_numbers(
     model: Model, schema: "Schema", measurements: Measurements, marginal: Marginal
 ) -> _Numbers:
-    """As `numbers_of`, with levels in place of columns. How far off a sum of answers is, a model does not say."""
+    """As `numbers_of`, with levels in place of columns. How far off a sum of answers is, only a model says that is off
+    by its noise alone."""
     below = {schema.levels[a].column if a in schema.levels else a: a for a in marginal}
     if len(below) < len(marginal):
         raise WorkloadError(
@@ -109,7 +111,15 @@ def _level_numbers(
             table = coarser(table, axis, level.codes, len(level.labels))
     names = [below[column] for column in fine]
     estimate = np.ascontiguousarray(table.transpose([names.index(a) for a in marginal])).reshape(-1)
-    return with_interval(estimate, None, known_about(measurements, marginal, schema.levels))
+    members = {
+        column: np.bincount(schema.levels[name].codes, minlength=len(schema.levels[name].labels)).astype(
+            float
+        )
+        for column, name in below.items()
+        if name in schema.levels
+    }
+    known = known_by_model(model, tuple(below), estimate, members)
+    return with_interval(estimate, None, known or known_about(measurements, marginal, schema.levels))
 
 
 def headings(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
@@ -131,7 +141,11 @@ def numbers_of(model: Model, measurements: Measurements, marginals: Sequence[Mar
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
     answers, errors = model.answers(marginals), model.standard_errors(marginals)
     return [
-        with_interval(answers[m], None if errors is None else errors[m], known_about(measurements, m))
+        with_interval(
+            answers[m],
+            None if errors is None else errors[m],
+            known_by_model(model, m, answers[m]) or known_about(measurements, m),
+        )
         for m in marginals
     ]
 

@@ -17,20 +17,21 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.methods.shared.linear_answers import LAPLACE_KURTOSIS, LinearAnswers
+from openprior.models.base import Model
 from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.releases.measurements import Measurements
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
 
-__all__ = ["Known", "coarser", "known_about", "known_answers"]
+__all__ = ["Known", "coarser", "known_about", "known_answers", "known_by_model"]
 
 Floats = NDArray[np.float64]
 
 _Z95 = 1.959963984540054
 _TAIL = (_Z95**3 - 3 * _Z95) / 24
 """How much further the 97.5 % point lies, in standard deviations, per unit of excess kurtosis (Cornish and Fisher)."""
-_LAPLACE_KURTOSIS = 3.0
 _HALF_ROW = 0.5
 """Counts and noise are whole numbers; so much more on either side, and rounding never takes coverage away."""
 
@@ -60,7 +61,7 @@ def known_about(
     domain = measurements.domain
     shape = tuple(domain[a] for a in marginal)
     precision, weighted, fourth = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for item in measurements:
+    for item in (piece for whole in measurements for piece in whole.pieces(domain)):
         told = _told(item, marginal, domain, levels or {})
         if told is None:
             continue
@@ -69,17 +70,29 @@ def known_about(
         precision[place] += 1 / variance
         weighted[place] += table / variance
         if item.noise == "laplace":
-            fourth[place] += _LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
+            fourth[place] += LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
     if not precision.any():
         return None
     return _known(precision.reshape(-1), weighted.reshape(-1), fourth.reshape(-1))
 
 
-def known_answers(item: Measurement) -> Known:
-    """What the measurement of some numbers says about just these."""
-    precision = np.full(len(item.values), item.sigma**-2)
-    kurtosis = _LAPLACE_KURTOSIS if item.noise == "laplace" else 0.0
-    return _known(precision, item.values * precision, kurtosis * precision**2)
+def known_by_model(
+    model: Model, marginal: Marginal, estimate: Floats, members: Mapping[str, Floats] | None = None
+) -> Known | None:
+    """What a model's own answers say, where they are sums of measurements and nothing else; None if they are not.
+
+    They are the mean of all that was measured of a cell, so they say more than any measurement by itself; the noise of
+    such a sum is known as exactly as that of each. Cells with something in them that was not measured have nan.
+    """
+    noise = model.noise_alone(marginal, members)
+    if noise is None:
+        return None
+    return _within(estimate, noise.standard_error, noise.kurtosis)
+
+
+def known_answers(answers: LinearAnswers) -> Known:
+    """What a measurement says about the queries that it was made for."""
+    return _within(answers.values, answers.standard_errors, answers.kurtosis)
 
 
 def _known(precision: Floats, weighted: Floats, fourth: Floats) -> Known:
@@ -87,8 +100,13 @@ def _known(precision: Floats, weighted: Floats, fourth: Floats) -> Known:
         value, error = weighted / precision, 1 / np.sqrt(precision)
         kurtosis = fourth / precision**2
         error[~np.isfinite(error)] = np.nan
-        reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
-        return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
+    return _within(value, error, kurtosis)
+
+
+def _within(value: Floats, error: Floats, kurtosis: Floats | float) -> Known:
+    """The interval of values with these standard errors and excess kurtosis."""
+    reach = (_Z95 + _TAIL * kurtosis) * error + _HALF_ROW
+    return Known(value, error, np.maximum(value - reach, 0.0), np.maximum(value, 0.0) + reach)
 
 
 def _told(

@@ -17,7 +17,7 @@ from openprior.errors import PrivacyError, ReleaseError, WorkloadError
 from openprior.json_text import parse_json
 from openprior.privacy.events import Event, Noisy
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import QueryAnswers, present, statistic_from_dict
+from openprior.privacy.statistics import statistic_from_dict
 from openprior.privacy.strict import Record
 from openprior.releases.table_files import read_csv, write_table
 from openprior.schema.base import Schema
@@ -179,12 +179,7 @@ def _fits(item: Measurement, schema: Schema) -> bool:
         statistic = item.statistic.fitted(layout)
         if statistic != item.statistic or not statistic.is_count:
             return False
-        counted = statistic.cells(layout.full_domain)
-        if counted is None:
-            assert isinstance(statistic, QueryAnswers)
-            numbers = len(present(statistic.queries, statistic.words).members)
-        else:
-            numbers = layout.full_domain.size(counted[0])
+        numbers = statistic.numbers(layout.full_domain)
     except (PrivacyError, WorkloadError):
         return False
     values = item.values

@@ -46,6 +46,7 @@ def noticed(
     asked     the marginals of the workload: a method may find that one of them needs no measuring
     remarks   what the method has said itself
     """
+    measurements = [piece for m in measurements for piece in m.pieces(schema.full_domain)]
     counted = {name for m in measurements for name in (*m.marginal, *m.part)}
     counted |= {schema.levels[name].column for name in counted if name in schema.levels}
     known = [column for column in schema.columns if column.name in counted]

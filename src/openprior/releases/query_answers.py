@@ -1,6 +1,7 @@
 """The answers to 0/1 queries that were measured: in labels, with the model's estimate and the measurement's interval.
 
-The interval rests on the query's own measurement and on nothing else, as that of a cell does (intervals.py).
+The interval rests on the measurement of the query itself, or of sums from which its answer follows by least squares,
+and on nothing else, as that of a cell does (intervals.py).
 """
 
 from collections.abc import Mapping
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import MAX_CELLS
+from openprior.methods.shared.linear_answers import answers_of
 from openprior.models.base import Model
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import QueryAnswers
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.questions.queries import Queries
 from openprior.questions.query_labels import in_labels
 from openprior.questions.workload import Marginal, canonical
@@ -46,9 +49,13 @@ def answered_queries(model: Model, schema: Schema, measurements: Measurements) -
     layout = Layout(schema.domain, schema.levels)
     answered = []
     for item in measurements:
-        if isinstance(item.statistic, QueryAnswers):
+        if isinstance(item.statistic, QueryAnswers | WeightedSums):
             queries = Queries.parse(item.statistic.text, layout.without(item.part).domain)
-            numbers = with_interval(_estimates(model, schema, item, queries), None, known_answers(item))
+            known = known_answers(answers_of(item, queries))
+            # A model of sums of measurements knows nothing of these; another one is bent to them.
+            linear = model.noise_alone(queries.marginal) is not None
+            estimate = known.value if linear else _estimates(model, schema, item, queries)
+            numbers = with_interval(estimate, None, known)
             answered.append(AnsweredQueries(queries.marginal, in_labels(queries, labels, item.part), numbers))
     return answered
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.releases.certificate import Certificate
 from openprior.report.words import count, plain
 from openprior.schema.base import Schema
@@ -64,7 +65,8 @@ def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -
     cost = own if event.charged is None else event.charged
     statistic = event.statistic if isinstance(event, Noisy) else None
     counts_rows = statistic is not None and statistic.is_count
-    sigma = event.standard_deviation if isinstance(event, Noisy) and counts_rows else None
+    in_rows = counts_rows and not isinstance(statistic, WeightedSums)
+    sigma = event.standard_deviation if isinstance(event, Noisy) and in_rows else None
     columns = statistic.marginal if statistic is not None and counts_rows else ()
     involved = {*columns, *(() if event.part is None else event.part.keys)} if columns else set()
     return Step(
@@ -91,7 +93,7 @@ def _group(statistic: Statistic | None) -> str:
             return {1: "one", 2: "two"}.get(len(statistic.marginal), "more")
         case CellCount():
             return "cells"
-        case QueryAnswers():
+        case QueryAnswers() | WeightedSums():
             return "sums"
         case Total():
             return "total"
@@ -101,7 +103,7 @@ def _group(statistic: Statistic | None) -> str:
 
 def _tells_all(statistic: Statistic | None) -> bool:
     """Whether the count of every combination of its columns follows from it."""
-    if isinstance(statistic, QueryAnswers):
+    if isinstance(statistic, QueryAnswers | WeightedSums):
         return statistic.text.startswith(("marginal(", "prefixes("))
     return isinstance(statistic, Counts)
 
@@ -128,6 +130,8 @@ def _noise(event: Event, sigma: float | None) -> str:
         return f"σ = {count(sigma)} rows"
     if isinstance(event, Selection):
         return f"ε = {plain(event.epsilon)}"
+    if isinstance(event, Noisy) and isinstance(event.statistic, WeightedSums):
+        return f"σ = {count(event.standard_deviation)} weighted rows"
     return f"ε = {plain(pure_epsilon(event.rho))}" if isinstance(event, Laplace) else "noise"
 
 

@@ -22,6 +22,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.statistics import QueryAnswers
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import Vault
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.questions.queries import Queries
 from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
@@ -348,3 +349,103 @@ def test_too_many_cells_are_refused_before_they_are_made() -> None:
         with pytest.raises(WorkloadError, match="too many"):
             Queries.parse(text, large)
     assert math.prod(Queries.parse("where(x=0-9)", large).members.shape) == 1 << 20
+
+
+# Weights.
+
+MATRICES = {
+    "identity": np.eye(3),
+    "one sum": np.array([[1, 5, 2]]),
+    "strategy": np.array([[9, 0, 0], [0, 7, 0], [0, 0, 8], [2, 3, 0]]),
+    "cells apart": np.array([[4, 0, 0], [4, 0, 0], [0, 3, 1], [0, 0, 6]]),
+    "a cell without": np.array([[0, 3, 0], [0, 5, 0]]),
+}
+NORMS = {
+    "identity": (1, 1),
+    "one sum": (5, 25),
+    "strategy": (11, 85),
+    "cells apart": (8, 37),
+    "a cell without": (8, 34),
+}
+"""The largest sum of a column and the largest sum of squares, by hand."""
+
+
+def weighted(name: str) -> WeightedSums:
+    return WeightedSums.of(Queries.parse("prefixes(a)", DOMAIN), MATRICES[name].astype(np.int64))
+
+
+@units
+@pytest.mark.parametrize("part", [False, True], ids=["whole", "parts"])
+@pytest.mark.parametrize("name", MATRICES)
+def test_no_weighted_sum_moves_by_more_than_is_assumed(name: str, part: bool, unit: Unit) -> None:
+    """Over all neighbours; of all parts together, where rows can move between them and the run pays once."""
+    first, second = neighbours(unit)
+    counts = answers("marginal(a)", unit.relation, part)
+    change = np.abs((counts[first] - counts[second]) @ MATRICES[name].astype(np.int64).T)  # [pair, part, sum]
+    noisy = {}
+    for noise in ("gaussian", "laplace"):
+        whole = curator(tables(unit.relation)[0], unit)
+        asked = whole.partition(["k"])[(1,)] if part else whole
+        asked.measure(weighted(name), RHO, noise=noise)
+        (event,) = whole.events
+        noisy[noise] = event.to_dict()
+    l1, squared = NORMS[name]
+    assumed = (l1 * unit.l1, squared * unit.l2_squared)
+    assert sensitivity_by_hand(noisy["gaussian"], unit.relation, unit.rows_per_person) == assumed
+    worst = change.sum(axis=(1, 2)).max(), (change**2).sum(axis=(1, 2)).max()
+    assert worst[0] <= assumed[0] and worst[1] <= assumed[1]
+    if unit.relation is Relation.ADD_REMOVE or name == "identity":
+        assert worst == assumed  # reached, so nothing is paid that is not needed
+    elif part:
+        assert worst[1] == assumed[1]  # the row with the largest column can go from part to part
+    assert worst[1] / (2 * noisy["gaussian"]["sigma"] ** 2) <= RHO * (1 + 1e-12)
+    pure = change.sum(axis=2) / noisy["laplace"]["scale"]
+    assert pure.sum(axis=1).max() <= EPSILON * (1 + 1e-12)
+    assert (pure**2 / 2).sum(axis=1).max() <= RHO * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_weighted_sums_are_read_from_the_table(name: str) -> None:
+    for position in range(0, len(tables(Relation.REPLACE_ONE)), 61):
+        whole = curator(tables(Relation.REPLACE_ONE)[position], Unit())
+        found = whole.measure(weighted(name), RHO)
+        counts = answers("marginal(a)", Relation.REPLACE_ONE, False)[position, 0]
+        np.testing.assert_array_equal(found.values, MATRICES[name] @ counts)
+
+
+def test_a_matrix_of_weights_that_does_not_fit_is_refused_for_nothing() -> None:
+    queries = Queries.parse("prefixes(a)", DOMAIN)
+    asked = curator(np.ones(CELLS, np.int64), Unit())
+    for wrong in (
+        np.eye(3),
+        np.eye(3, dtype=np.bool_),
+        np.eye(2, dtype=np.int64),
+        np.ones(3, np.int64),
+        np.zeros((1, 3), np.int64),
+        np.array([[1, 0, -1]]),
+        np.array([[1, 0, 2**20 + 1]]),
+        np.array([[1, 0, 1], [0, 0, 0]]),
+        np.zeros((0, 3), np.int64),
+    ):
+        with pytest.raises(OpenPriorError):
+            asked.measure(WeightedSums.of(queries, wrong), RHO)  # type: ignore[arg-type]
+    for other in (
+        WeightedSums("prefixes(a)", ("b",), ((0, 1),)),
+        WeightedSums("prefixes(a)", ("a",), ((3, 1),)),
+    ):
+        with pytest.raises(OpenPriorError, match="beyond their 3"):
+            asked.measure(other, RHO)
+    assert asked.events == ()
+
+
+def test_sums_that_would_leave_64_bits_are_not_read() -> None:
+    class Crowd:
+        def counts(self, marginals: object) -> dict[tuple[str, ...], NDArray[np.int64]]:
+            return {("a",): np.array([2**41, 2**40, rows])}
+
+    statistic = WeightedSums("prefixes(a)", ("a",), ((0, 2**20, 2**20, 2**20),))
+    rows = 2**40 - 1
+    assert statistic.read(Crowd(), Unit()).tolist() == [2**20 * (2**42 - 1)]  # type: ignore[arg-type]
+    rows += 1
+    with pytest.raises(OpenPriorError, match="64 bits"):
+        statistic.read(Crowd(), Unit())  # type: ignore[arg-type]

@@ -80,6 +80,31 @@ def test_published_updates_are_two_a_marginal() -> None:
     assert "after 4 updates" in curator._Curator__purse.account.remarks[0]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_published_is_the_papers_prior_update(delta: float) -> None:
+    """Laplace(Δ/ε₀) for the total and Laplace(‖W‖₁Δ/ε₀) for a workload of marginals, ε₀ half of ε where δ = 0."""
+    unit = Unit(Relation.ADD_REMOVE, 3)
+    curator = FakeCurator(PRIVATE, epsilon=2.0, delta=delta, unit=unit)
+    model = op.Ide.published().run(curator, PUBLIC, WORK, np.random.default_rng(0), quiet)
+    total, *marginals = curator.events
+    assert total.statistic == Total() and model.total == PRIVATE.n
+    scales = [e.scale for e in marginals]  # type: ignore[attr-defined]
+    if delta == 0:
+        assert total.scale == pytest.approx(3 / 1.0)  # type: ignore[attr-defined]
+        assert scales == pytest.approx([len(marginals) * 3 / 1.0] * len(marginals))
+    else:  # half of ρ, and again evenly
+        assert total.rho == pytest.approx(curator.rho / 2)
+        assert [e.rho for e in marginals] == pytest.approx(
+            [curator.rho / 2 / len(marginals)] * len(marginals)
+        )
+    assert f"after {2 * len(marginals)} updates" in remarks(curator)[0]
+    assert (model.rows.n, op.Ide.published().is_pure) == (PUBLIC.unique()[0].n, True)
+    assert op.Ide.published(["where(sex=1)"]).queries == ("where(sex=1)",)
+    public_n = FakeCurator(PRIVATE, epsilon=2.0, delta=0.0)
+    op.Ide.published().run(public_n, PUBLIC, WORK, np.random.default_rng(0), quiet)
+    assert all(e.statistic != Total() for e in public_n.events)
+
+
 def test_the_number_of_rows_is_measured_where_it_is_private() -> None:
     curator, model = run(op.Ide(), unit=Unit(Relation.ADD_REMOVE))
     assert curator.events[0].statistic == Total()
@@ -175,6 +200,36 @@ def test_the_certificate_is_told_how_it_ended() -> None:
     assert "beyond the public support" in remarks(curator)[0]
 
 
+def test_what_the_public_table_decides_alone_is_said() -> None:
+    """However large ε is: columns that were not counted together, and rows that the public table has no like of."""
+    pairs = Workload([("age", "sex"), ("age", "work"), ("sex", "work")]).on(DOMAIN)
+    few = PUBLIC.take(np.flatnonzero(PUBLIC.column("age") < 3))
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    mechanism = op.Ide(
+        choose="none", queries=("marginal(age, sex)", "where(sex=1, work=2)"), support="public"
+    )
+    mechanism.run(curator, few, pairs, np.random.default_rng(0), quiet)
+    assert remarks(curator)[1:] == [
+        "Not counted together, so related as in the public table, whatever ε is: age × work, sex × work."
+    ]
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    op.Ide(choose="workload", support="public").run(curator, few, pairs, np.random.default_rng(0), quiet)
+    beyond = int((PRIVATE.column("age") >= 3).sum())
+    _, lacks = remarks(curator)
+    assert f"some of the 900 private rows: about {beyond} by age × work, about {beyond} by age × sex" in lacks
+    # On the whole domain they are reached, and nothing is lacking; nor is noise taken for rows.
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    op.Ide(choose="workload", support="domain").run(curator, few, pairs, np.random.default_rng(0), quiet)
+    assert len(remarks(curator)) == 1
+    same = FakeCurator(few, epsilon=0.3, noise=SeededNoise(1))
+    op.Ide(choose="workload", support="public").run(same, few, pairs, np.random.default_rng(0), quiet)
+    assert len(remarks(same)) == 1
+    curator = FakeCurator(PRIVATE, epsilon=1000)
+    scarce = PUBLIC.take(np.arange(40))
+    op.Ide(choose="workload", support="public").run(curator, scarce, pairs, np.random.default_rng(0), quiet)
+    assert "as no weights on the public rows have all the noisy answers" in remarks(curator)[0]
+
+
 def test_updates_are_counted_by_partial_workloads_of_disjoint_queries() -> None:
     """Five prefixes overlap, so each is a partial workload of its own; two ranges that do not are one together."""
     curator, _ = run(op.Ide(choose="none", queries=("prefixes(age)", "ranges(age, 0-1, 4-5)"), updates=2))
@@ -268,6 +323,8 @@ def test_more_budget_gives_less_error() -> None:
         ("ide", ["noise=uniform"], "must be one of"),
         ("ide", ["support=everything"], "must be one of"),
         ("ide", ["updates=0"], "at least 1"),
+        ("ide", ["order=random"], "must be one of shuffled, drawn"),
+        ("ide", ["total=1"], "between 0 and 1"),
         ("ide", ["updates=two"], "a whole number"),
         ("ide", ["queries"], "no value"),
         ("ide", ["levels=a;b"], "unknown"),

@@ -455,6 +455,42 @@ def test_nothing_given_is_changed() -> None:
     check(answers, *ACROSS.answers)
 
 
+@pytest.mark.parametrize("updates", [1, 5, 6, 17])
+def test_draws_are_independent_as_published(updates: int) -> None:
+    """Algorithm 1 by hand: T times any of the partials, whatever came before."""
+    rng = np.random.default_rng(5)
+    prior = rng.dirichlet(np.ones(40))
+    partials = [
+        Partial(rng.integers(0, 4, 40).astype(np.int32), rng.dirichlet(np.ones(4)), True) for _ in range(3)
+    ]
+    q, report = ide(prior, partials, np.random.default_rng(9), updates=updates, drawn=True)
+    again, by_hand = np.random.default_rng(9), prior / prior.sum()
+    left, visits = updates, []
+    while left > 0:
+        visits += again.integers(3, size=3)[:left].tolist()
+        left -= 3
+    for i in visits:
+        mass = np.bincount(partials[i].labels, by_hand, minlength=4)
+        by_hand = update(by_hand, partials[i].labels, project(partials[i].answers, mass, True))
+    np.testing.assert_allclose(q, by_hand, rtol=1e-9)
+    assert (report.updates, report.converged) == (updates, False)
+    if updates == 17:
+        assert sorted(visits[:3]) != [0, 1, 2] or sorted(visits[3:6]) != [
+            0,
+            1,
+            2,
+        ]  # an order would have each once
+
+
+def test_draws_converge_to_what_orders_converge_to() -> None:
+    """And say so only when every partial was seen to move nothing."""
+    for seed in range(6):
+        drawn, report = ide(PRIOR, [NEAR, ACROSS], np.random.default_rng(seed), drawn=True)
+        ordered, _ = ide(PRIOR, [NEAR, ACROSS], np.random.default_rng(seed))
+        assert report.converged
+        np.testing.assert_allclose(drawn, ordered, atol=1e-8)
+
+
 def test_threads_change_nothing() -> None:
     """The same problems one after the other and side by side give the same bits."""
 

@@ -25,15 +25,18 @@ from openprior.privacy.events import (
 from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.privacy.unit import Relation, Unit
+from openprior.privacy.weighted_sums import MAX_WEIGHTS, WeightedSums
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 from tests.formulas import epsilon_by_hand, rho_by_hand, sensitivity_by_hand
 
+SUMS = WeightedSums("prefixes(b)", ("b",), ((0, 3, 0, 1), (1, 2), (0, 7)))
 STATISTICS: tuple[Statistic, ...] = (
     Counts(("a", "b")),
     CellCount(("b",), 2),
     Total(),
     QueryAnswers("prefixes(b)", ("b",), 3),
+    SUMS,
     ScoreValue("marginals"),
     ScoreValue("cells"),
     BestMixtureError(),
@@ -90,7 +93,7 @@ def test_costs_are_those_by_hand(event: Event, unit: Unit) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("rho", [1e-9, 0.02, 3.0])
 def test_calibrated_events_cost_what_was_asked(rho: float, unit: Unit) -> None:
-    for statistic in (Counts(("a",)), CellCount(("a",), 0), QueryAnswers("prefixes(b)", ("b",), 3)):
+    for statistic in (Counts(("a",)), CellCount(("a",), 0), QueryAnswers("prefixes(b)", ("b",), 3), SUMS):
         for kind in (Gaussian, Laplace):
             event = kind.at(statistic, rho, unit)
             assert rho_by_hand(event.to_dict(), unit.relation, unit.rows_per_person) == pytest.approx(rho)
@@ -121,6 +124,30 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "cell": NOT_COUNTS,
     "queries": (1, None, True, ["prefixes(b)"]),
     "overlap": (*NOT_COUNTS, 0),
+    "weights": (
+        [],
+        [[]],
+        [[0]],
+        [[0, 0]],
+        [[0, 0, 1]],
+        [[0, 1, 0]],
+        [[0, True]],
+        [[True, 1]],
+        [[0, 1.0]],
+        [[0, "1"]],
+        [[0, -1]],
+        [[-1, 1]],
+        [[0, 2**20 + 1]],
+        [[2**16, 1]],
+        [0, 1],
+        [None],
+        {"0": 1},
+        "1",
+        None,
+        1,
+        [[0, 1], [0, math.nan]],
+        [[0, *[1] * 2**15]] * 3,
+    ),
     "over": ("rows", 1, None, True),
     "sigma": NOT_NUMBERS,
     "scale": NOT_NUMBERS,
@@ -221,6 +248,23 @@ def test_queries_from_a_certificate_must_be_those_of_their_text() -> None:
     for wrong in (QueryAnswers("prefixes(b)", ("b",), 1), QueryAnswers("prefixes(b)", ("a",), 3)):
         with pytest.raises(PrivacyError, match="not what their text says"):
             wrong.fitted(layout)
+
+
+def test_weights_from_a_certificate_must_fit_their_queries() -> None:
+    layout = Layout(Domain({"a": 2, "b": 4}))
+    assert SUMS.fitted(layout) == SUMS
+    np.testing.assert_array_equal(SUMS.matrix(4), [[3, 0, 1, 0], [0, 2, 0, 0], [7, 0, 0, 0]])
+    for text, columns, weights in (
+        ("prefixes(b)", ("a",), ((0, 1),)),
+        ("prefixes(a)", ("b",), ((0, 1),)),
+        ("prefixes(a)", ("a",), ((0, 1, 1, 1),)),
+        ("prefixes(a)", ("a",), ((2, 1),)),
+    ):
+        with pytest.raises(PrivacyError, match="beyond their"):
+            WeightedSums(text, columns, weights).fitted(layout)
+    assert WeightedSums("prefixes(b)", ("b",), ((0, *[1] * MAX_WEIGHTS),)).column_norms == (1, 1)
+    with pytest.raises(PrivacyError, match="65,537 weights"):
+        WeightedSums("prefixes(b)", ("b",), ((0, *[1] * MAX_WEIGHTS), (0, 1)))
 
 
 def test_a_new_statistic_is_one_class() -> None:

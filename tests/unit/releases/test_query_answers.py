@@ -11,6 +11,7 @@ import pytest
 import openprior as op
 from openprior.command_line import arguments
 from openprior.errors import OpenPriorWarning, OptionError, WorkloadError
+from openprior.methods.shared.linear_answers import answers_of
 from openprior.models.support import SupportModel
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
@@ -204,7 +205,7 @@ def test_queries_inside_a_part_say_the_part_and_sum_within_it() -> None:
         for key, code in part.items():
             label = SCHEMA.levels[key].labels[code] if key in SCHEMA.levels else SCHEMA[key].labels[code]
             assert f'{key}="{label}"' in answered.texts[0]
-    known = known_answers(item)
+    known = known_answers(answers_of(item, Queries.parse(text, DOMAIN)))
     assert known.low[0] == pytest.approx(11 - (1.959964 + 3 * 0.0686) * 2 - 0.5, abs=0.01)
     assert known.high[0] - known.value[0] == pytest.approx(known.value[0] - known.low[0])
 

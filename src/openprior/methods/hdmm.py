@@ -1,0 +1,128 @@
+"""HDMM (McKenna, Miklau, Hay & Machanavajjhala 2018): choose a strategy, measure it, reconstruct by least squares.
+
+Nothing is chosen by the data and nothing is learnt: what to measure follows from the workload, the sizes and the unit
+alone; the answers are sums of the measurements. So every answer is unbiased and has an exact standard error, and its
+interval holds whatever the table is. Strategies are of marginals, as HDMM's, or of residual components, which is
+ResidualPlanner's optimum for Gaussian noise (shared/linear_strategy.py); reconstruction never makes a table of the
+domain (models/components.py).
+
+Privacy: the private table is read by the curator's measurements alone, whose shares are fixed before the first of them
+and sum to 1; with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from openprior.methods.base import (
+    Mechanism,
+    Outlay,
+    PublicTable,
+    Sizes,
+    Tell,
+    check,
+    leave_uniform,
+    one_of,
+    option,
+    register,
+)
+from openprior.methods.shared.asked_queries import queries_in_codes, queries_option
+from openprior.methods.shared.linear_measuring import measured_by, put_together
+from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check_linear, plan_linear
+from openprior.methods.shared.query_strategy import measure_queries, plan_queries
+from openprior.models.base import Model
+from openprior.privacy.curator import Curator
+from openprior.privacy.statistics import Counts, Total
+from openprior.progress import phase
+from openprior.questions.queries import Queries
+from openprior.questions.workload import Workload
+from openprior.schema.base import Schema
+from openprior.tables.table import Table
+
+__all__ = ["Hdmm"]
+
+
+@register("hdmm")
+class Hdmm(Mechanism):
+    """The workload's marginals by least squares: unbiased, with exact intervals."""
+
+    good_for = (
+        "unbiased answers with exact 95 % intervals, of many marginals at once; no public table; pure ε-DP"
+    )
+    public_table = PublicTable.NOT_USED
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
+
+    strategy: str = option(
+        default="best",
+        doc="best: least expected error | marginals: of the workload's closure | residuals: their independent parts",
+    )
+    queries: tuple[str, ...] = queries_option()
+    query_share: float = option(
+        default=0.5, doc="share of the budget for the queries, if there are any; the rest is for the workload"
+    )
+    noise: str = option(default="gaussian", doc="gaussian | laplace, which can be pure (δ = 0)")
+
+    def __post_init__(self) -> None:
+        one_of("strategy", self.strategy, STRATEGIES)
+        one_of("noise", self.noise, ("gaussian", "laplace"))
+        check_linear(self.strategy, self.noise)
+        object.__setattr__(self, "queries", tuple(self.queries))
+        check(0 < self.query_share < 1, f"query_share ({self.query_share}) must be between 0 and 1")
+
+    @property
+    def is_pure(self) -> bool:
+        """Laplace noise alone is pure."""
+        return self.noise == "laplace"
+
+    def fitted(self, schema: Schema) -> "Hdmm":
+        """With codes for the labels in queries."""
+        texts = queries_in_codes(self.queries, schema)
+        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
+
+    def run(
+        self,
+        curator: Curator,
+        public: Table | None,
+        workload: Workload,
+        rng: np.random.Generator,
+        progress: Tell,
+    ) -> Model:
+        """Plan, measure, put together; the public table is not looked at."""
+        with phase("choosing what to measure"):
+            plan = plan_linear(
+                workload,
+                curator.domain,
+                curator.unit,
+                rng,
+                noise=self.noise,
+                strategy=self.strategy,
+                pure=curator.is_pure,
+            )
+        asked = plan_queries([Queries.parse(text, curator.domain) for text in self.queries], self.noise)
+        shares = [self.query_share / len(self.queries)] * len(self.queries)
+        rho, *rhos = curator.shares([1.0 - sum(shares), *shares])
+        leave_uniform(curator, workload.marginals, "Name them in the workload to have them measured.")
+        curator.remark(_words(plan, curator, workload, rho))
+        measured = measured_by(curator, plan, rho if self.queries else curator.remaining, self.noise)
+        measure_queries(curator, asked, rhos)
+        with phase("reconstructing"):
+            return put_together(curator, workload, measured, self.noise)
+
+    def outlay(self, sizes: Sizes) -> Outlay:
+        """Noise on every cell of the closure; then rows."""
+        return Outlay(1.0, 50.0)
+
+
+def _words(plan: Strategy, curator: Curator, workload: Workload, rho: float) -> str:
+    """The strategy in a sentence: how large an error it expects, which is public."""
+    cells = sum(w * curator.domain.size(m) for m, w in zip(workload.marginals, workload.weights, strict=True))
+    error = (plan.loss / rho / cells) ** 0.5
+    counts = sum(isinstance(s, Counts | Total) for s in plan.statistics)
+    others = len(plan.statistics) - counts
+    return (
+        f"HDMM measured {counts:,} marginals and {others:,} residual components. Answers to the workload have a "
+        f"standard error of {error:.3g} rows (root mean square over its cells, by weight). What the workload does not "
+        "contain is taken as evenly spread, and has no interval."
+    )
