@@ -27,6 +27,7 @@ from openprior.methods.aim import Aim
 from openprior.methods.jam import JamPgm
 from openprior.models.graphical.junction import megabytes
 from openprior.models.graphical.model import GraphicalModel
+from openprior.privacy.events import Exponential
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
 from openprior.questions.workload import all_marginals
@@ -64,7 +65,7 @@ def run(
     begin = time.perf_counter()
     model = mechanism.run(curator, public, work, np.random.default_rng(seed), lambda done, of, what: None)
     seconds = time.perf_counter() - begin
-    return model, seconds, sum(e["kind"] == "exponential" for e in curator.events)
+    return model, seconds, sum(isinstance(e, Exponential) for e in curator.events)
 
 
 def warm_up() -> None:

@@ -58,11 +58,16 @@ class Aim(Mechanism):
     size_limit: float = option(
         default=80.0, doc="largest model, in megabytes; grows in proportion to the budget used"
     )
+    seconds: float | None = option(
+        default=None,
+        doc="what all fits together may take, foretold from the model's size; no limit if not given",
+    )
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
+        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive")
 
     def run(
         self,
@@ -75,7 +80,7 @@ class Aim(Mechanism):
         """Algorithm 4 of the AIM paper; the public table is not looked at."""
         domain, unit = curator.domain, curator.unit
         total = float(curator.n) if unit.n_is_public else None
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit)
+        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit, seconds=self.seconds)
         closure = within_reach(domain, workload.closure(), self.size_limit)
         curator.announce(closure)
         weights = workload.overlaps(closure)
@@ -89,7 +94,8 @@ class Aim(Mechanism):
         def propose(share: Share) -> list[L1Score]:
             nonlocal model
             used = 1 - (curator.remaining - share.rho) / curator.rho
-            model = growing.answers(growing.candidates(closure, used))
+            rounds_to_come = curator.remaining / share.rho  # at most: shares never become smaller
+            model = growing.answers(growing.candidates(closure, used, rounds_to_come))
             sigma = noise_of(unit, share.measure)
             return [
                 L1Score(m, ((1.0, x),), weight=weights[m], offset=-expected_noise(sigma, len(x)))

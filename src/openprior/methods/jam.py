@@ -52,13 +52,18 @@ class JamPgm(Mechanism):
     rounds: int = option(default=30, doc="number of rounds T")
     alpha: float = option(default=0.8, doc="share α of a round's budget that pays for measuring")
     size_limit: float = option(
-        default=80.0, doc="largest model, in megabytes; grows in proportion to the budget used"
+        default=80.0, doc="largest model, in megabytes, times the share of the budget used before the round"
+    )
+    seconds: float | None = option(
+        default=None,
+        doc="what all fits together may take, foretold from the model's size; no limit if not given",
     )
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
+        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive")
 
     def run(
         self,
@@ -76,16 +81,20 @@ class JamPgm(Mechanism):
         curator.announce(closure)
         public_counts = count_table(rows, closure)
         total = known_total(curator)  # the first charge: everything that can be refused has been looked at
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit, weigh=alike)
+        growing = GrowingModel(
+            domain, total, rng, size_limit=self.size_limit, seconds=self.seconds, weigh=alike
+        )
         proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
         candidates: list[Candidate] = []
         sigma = 0.0
+        least = 1 / self.rounds
 
         def propose(share: Share) -> list[L1Score]:
-            nonlocal candidates, sigma
+            nonlocal candidates, least, sigma
             sigma = noise_of(unit, share.measure)
-            used = 1 - (curator.remaining - share.rho) / curator.rho
-            marginals = growing.candidates(closure, used)
+            # The size limit grows with the budget used before the round; the first round has 1/T of it.
+            used, least = max(1 - curator.remaining / curator.rho, least), 0.0
+            marginals = growing.candidates(closure, used, curator.remaining / share.rho)
             model = growing.answers(marginals)
             # A public answer is preferred where its error seems smaller than this noise: fit neither more closely.
             candidates = [Counts(m) for m in marginals]

@@ -1,7 +1,7 @@
 """A graphical model that grows by one measured marginal per round: what JAM-PGM, AIM and MST share.
 
 Measuring a marginal may join cliques, and the tables of a joined clique multiply; so every round only marginals are
-candidates with which the model stays below a size limit.
+candidates with which the model stays below a size limit, and its fits below a limit of time (fit_time.py).
 """
 
 import math
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import OptionError
 from openprior.methods.base import Sizes
+from openprior.methods.shared.fit_time import LAST_STEPS, FitTime, steps_between
 from openprior.models.graphical.estimation import Estimator
 from openprior.models.graphical.junction import Structure, megabytes
 from openprior.models.graphical.loss import Weigh, by_precision
@@ -40,23 +41,32 @@ class GrowingModel:
         rng: np.random.Generator,
         *,
         size_limit: float,
+        seconds: float | None = None,
         weigh: Weigh = by_precision,
     ) -> None:
-        """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes."""
+        """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes; all fits together may
+        take so many `seconds`, as foretold, or as long as they take if None."""
         check_size(domain, size_limit)
         self.measurements: list[Measurement] = []
         self._size_limit, self._rng = size_limit, rng
+        self._time = FitTime(seconds)
         self._structure = Structure(domain)
-        self._estimator = Estimator(domain, total, weigh=weigh, tolerance=5e-4, max_steps=60)
+        self._estimator = Estimator(domain, total, weigh=weigh, tolerance=5e-4)
         self.model: GraphicalModel = self._estimator.fit([])
 
-    def candidates(self, marginals: Iterable[Marginal], used: float) -> list[Marginal]:
-        """Those with which the model stays below the size limit times `used`, the share of the budget spent by then.
+    def candidates(self, marginals: Iterable[Marginal], used: float, rounds: float) -> list[Marginal]:
+        """Those with which the model stays below the size limit times `used`, a share of the budget, and all its fits
+        in so many `rounds` to come below the limit of time.
 
         What fits into a clique that is there costs nothing, so every one-way marginal is always a candidate.
         """
-        limit = max(self._size_limit * min(used, 1.0), self._structure.megabytes)
-        return [m for m in marginals if self._structure.megabytes_with(m) <= limit]
+        limit = self._size_limit * min(used, 1.0)
+        return [m for m in marginals if self._may_grow(self._structure.cells_with(m), limit, rounds)]
+
+    def _may_grow(self, cells: float, limit: float, rounds: float) -> bool:
+        if cells <= self._structure.cells:
+            return True
+        return megabytes(cells) <= limit and self._time.allows(cells, rounds)
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, NDArray[np.float64]]:
         """The model's answers, for scores."""
@@ -67,11 +77,13 @@ class GrowingModel:
         for measurement in measurements:
             self._structure = self._structure.with_marginal(measurement.marginal)
         self.measurements += measurements
+        self._estimator.max_steps = steps_between(self._structure.cells)
         self.model = self._estimator.fit(self.measurements, self._structure)
+        self._time.spend(self._structure.cells)
 
     def finish(self) -> GraphicalModel:
         """The model, fitted more closely than it has to be between rounds."""
-        self._estimator.tolerance, self._estimator.max_steps = 1e-4, 80
+        self._estimator.tolerance, self._estimator.max_steps = 1e-4, LAST_STEPS
         with phase("estimating"):
             self.model = self._estimator.fit(self.measurements, self._structure)
         return self.model

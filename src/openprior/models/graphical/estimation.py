@@ -15,6 +15,7 @@ The potentials belong to measured marginals, not to cliques; so they outlive any
 fit starts where the last one ended.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ Floats = NDArray[np.float64]
 
 METHODS = ("accelerated", "mirror")
 _DEPTH = 6.0
-"""How far below its factor's largest a potential may start."""
+"""How far below its factor's largest a potential may start, at least."""
 _CHECK = 10
 """Steps between two looks at the gap, which costs about a third of a step."""
 
@@ -114,7 +115,7 @@ class Estimator:
         descend = _accelerated if self.method == "accelerated" else _mirror
         point, self.last, self._step = descend(
             loss,
-            self._start(loss, len(given)),
+            self._start(loss, given),
             self._step,
             tolerance=self.tolerance,
             max_steps=self.max_steps,
@@ -124,21 +125,24 @@ class Estimator:
         loss.evaluate(point.potentials)
         return GraphicalModel(loss.propagation.tree, loss.propagation.clique_tables(), loss.total)
 
-    def _start(self, loss: Loss, count: int) -> Point:
+    def _start(self, loss: Loss, given: list[Measurement]) -> Point:
         """Where the last fit ended, with one new measurement already taken in; or the uniform distribution.
 
         A potential that earlier fits have driven far down would take very many steps to come up again, as steps are
-        multiplied with what is left of the cell; so, if there is anything new, it starts no deeper than 6 below its
-        factor's largest.
+        multiplied with what is left of the cell; so, if there is anything new, it starts no deeper below its factor's
+        largest than where all rows together would be less than a third of the smallest noise. (Measured on ADULT at
+        ε = 10: starting no deeper than 6 takes three times the steps, which drive the same cells down again.)
         """
         factors = loss.propagation.factors
+        sharpest = min((m.sigma for m in given), default=math.inf)
+        hidden = math.log(3 * loss.total) - math.log(sharpest) if sharpest > 0 else math.inf
         start = np.zeros(loss.propagation.length)
         for m in factors:
             if m in self._potentials:
                 known = self._potentials[m]
-                deepest = known.max() - _DEPTH if count != self._count else -np.inf
+                deepest = known.max() - max(hidden, _DEPTH) if len(given) != self._count else -np.inf
                 loss.part(start, m)[:] = np.maximum(known, deepest)
-        self._count = count
+        self._count = len(given)
         point = loss.evaluate(start)
         fresh = [m for m in factors if m not in self._potentials]
         if self._potentials and len(fresh) == 1:
