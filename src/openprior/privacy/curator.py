@@ -25,7 +25,7 @@ from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, L
 from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import Noise
-from openprior.privacy.scores import CellScores, Scores, check_scores, levels
+from openprior.privacy.scores import CellScores, Scores, WorstCellScores, check_scores, levels
 from openprior.privacy.statistics import Statistic
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import PartVault, Vault
@@ -184,9 +184,8 @@ class Curator:
 
         Proof: k draws without replacement compose (events.py). ∎
         """
-        scores = (
-            scores if isinstance(scores, CellScores) else tuple(scores)
-        )  # a list may grow until it is read
+        if not isinstance(scores, CellScores | WorstCellScores):
+            scores = tuple(scores)  # a list may grow until it is read
         candidates = Candidates.of(scores)
         if type(k) is not int or not 1 <= k <= candidates.count:
             raise PrivacyError(f"cannot draw {k} of {candidates.count} candidates")
