@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from openprior.guidance.tune import tune
     from openprior.methods.aim import Aim
     from openprior.methods.base import mechanisms
+    from openprior.methods.gem import Gem
+    from openprior.methods.gem_pub import GemPub
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
     from openprior.methods.jam import JamPgm
@@ -44,6 +46,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Aim",
     "Certificate",
+    "Gem",
+    "GemPub",
     "Hierarchy",
     "Ide",
     "JamPgm",
@@ -81,6 +85,8 @@ __all__ = [
 _HOMES = {
     "Aim": "methods.aim",
     "Certificate": "releases.certificate",
+    "Gem": "methods.gem",
+    "GemPub": "methods.gem_pub",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
     "JamPgm": "methods.jam",

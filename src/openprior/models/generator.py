@@ -74,7 +74,8 @@ class GeneratorModel(Model):
     def restricted(self, allowed: Mapping[str, Flags]) -> "GeneratorModel | None":
         """Each component where its codes are allowed; its share by how much of it is.
 
-        Proof: given b the attributes are independent, so P(b, y | allowed) ∝ w_b·Π_i P_b,i(allowed)·P_b,i(y_i | allowed).
+        Proof: given b the attributes are independent, so its part of the allowed rows is w_b·Π_i P_{b,i}(allowed),
+        and within it every attribute has its own distribution on its allowed codes. ∎
         """
         shares, parts = self.shares.copy(), list(self._parts)
         for name, marked in allowed.items():
@@ -132,7 +133,7 @@ def _products(parts: Sequence[Floats]) -> Floats:
     return table
 
 
-def _spread(counts: NDArray[np.int64], part: NDArray[np.float64], rng: np.random.Generator) -> NDArray[Any]:
+def _spread(counts: NDArray[np.int64], part: NDArray[np.float64], rng: np.random.Generator) -> Any:
     """Codes for so many rows of every component, as evenly as they can be and in random order within it.
 
     One random offset per component, as in `round_to_counts`: each code comes n·p times, rounded up or down.
