@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from openprior.methods.aim import Aim
     from openprior.methods.base import mechanisms
     from openprior.methods.dual_query import DualQuery
+    from openprior.methods.gem import Gem
+    from openprior.methods.gem_pub import GemPub
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
     from openprior.methods.importance import ImportanceWeights
@@ -49,6 +51,8 @@ __all__ = [
     "Aim",
     "Certificate",
     "DualQuery",
+    "Gem",
+    "GemPub",
     "Hierarchy",
     "Ide",
     "ImportanceWeights",
@@ -90,6 +94,8 @@ _HOMES = {
     "Aim": "methods.aim",
     "Certificate": "releases.certificate",
     "DualQuery": "methods.dual_query",
+    "Gem": "methods.gem",
+    "GemPub": "methods.gem_pub",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
     "ImportanceWeights": "methods.importance",

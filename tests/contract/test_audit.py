@@ -19,12 +19,16 @@ from openprior.questions.workload import all_marginals
 from openprior.tables.encode import encode_table
 from tests.conftest import arrow, random_table
 
+SMALL: dict[str, Any] = {"batch": 8, "rounds": 2, "steps": 4}
 QUICK: dict[str, dict[str, Any]] = {
     "tilt": {"particles": 1000, "rounds": 3},
     "dual-query": {"samples": 10, "solver": "search"},
+    "gem": SMALL | {"hidden": (4,)},
+    "gem-pub": SMALL,
 }
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
+MECHANISMS["gem by queries"] = op.Gem(variant="queries", **SMALL)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

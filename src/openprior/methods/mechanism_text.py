@@ -116,9 +116,10 @@ def _value(kind: str, key: str, text: str) -> Any:
         if text.startswith("@"):
             return read_queries(Path(text[1:]))
         return tuple(part.strip() for part in split(text, ";") if part.strip())
-    if kind.startswith("tuple[float"):
+    if kind.startswith(("tuple[float", "tuple[int")):
+        number = int if "int" in kind else float
         try:
-            return tuple(float(part) for part in text.split(","))
+            return tuple(number(part) for part in text.split(","))
         except ValueError:
             raise OptionError(f"option {key} = {shown(text)} is not understood; write numbers: 1,4") from None
     if "tuple" in kind:

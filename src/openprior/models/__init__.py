@@ -5,6 +5,8 @@ support.py           weights on given rows, and how multiplicative updates learn
 product.py           independent models over disjoint attributes
 grouped.py           a distribution for each of many disjoint groups
 rounding.py          whole numbers of rows from weights
+generator.py         a mixture of products, which is what is left of a trained generator
+neural.py            the generator while it is trained, with JAX
 rows.py              rows whose marginals are as close as possible to given answers
 shrink.py            weights on fixed rows, bent to noisy marginals as far as their noise deserves
 relative_entropy.py  Iterative Distribution Estimation: a prior bent to noisy answers, group by group

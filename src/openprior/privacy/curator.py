@@ -26,7 +26,7 @@ from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, L
 from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import Noise
-from openprior.privacy.scores import CellScores, Scores, check_scores, levels
+from openprior.privacy.scores import CellScores, Scores, WorstCellScores, check_scores, levels
 from openprior.privacy.statistics import Statistic
 from openprior.privacy.unit import Unit
 from openprior.privacy.vault import PartVault, Vault, no_rows
@@ -190,9 +190,8 @@ class Curator:
 
         Proof: k draws compose, with replacement and without (events.py). ∎
         """
-        scores = (
-            scores if isinstance(scores, CellScores) else tuple(scores)
-        )  # a list may grow until it is read
+        if not isinstance(scores, CellScores | WorstCellScores):
+            scores = tuple(scores)  # a list may grow until it is read
         candidates = Candidates.of(scores)
         if type(replace) is not bool:
             raise PrivacyError(f"replace ({shown(replace)}) must be True or False")

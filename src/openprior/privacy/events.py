@@ -22,7 +22,7 @@ from openprior.privacy.calibrate import (
     gaussian_sigma_squared,
     pure_epsilon,
 )
-from openprior.privacy.scores import CellScores, Scores
+from openprior.privacy.scores import CellScores, Scores, WorstCellScores
 from openprior.privacy.statistics import Statistic, statistic_from_dict
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Unit
@@ -183,12 +183,13 @@ class Candidates:
 
     count: int
     over: str
-    """"marginals" or "cells"."""
+    """"marginals" or "cells": whether a score is that of a whole marginal or of one cell, which may be its worst."""
 
     @staticmethod
     def of(scores: Scores) -> "Candidates":
         """Of these scores."""
-        return Candidates(len(scores), "cells" if isinstance(scores, CellScores) else "marginals")
+        single = isinstance(scores, CellScores | WorstCellScores)
+        return Candidates(len(scores), "cells" if single else "marginals")
 
     def parts_touched(self, unit: Unit) -> int:
         """How many parts a person can move the scores of, in the sense of `Unit.parts_touched`: L1 scores of all parts

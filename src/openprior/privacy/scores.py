@@ -1,8 +1,9 @@
 """A score is data: coefficients and reference vectors. The curator evaluates it; its sensitivity is derived.
 
 `L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
-one per cell, for millions of them: |x_c − answer_c|. Nobody types a sensitivity, so nobody can type a wrong one: an
-error score gets 2 under replace-one, JAM-PGM's public candidates get 4, by themselves.
+one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the largest of those per marginal. Nobody types
+a sensitivity, so nobody can type a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get
+4, by themselves.
 
 Levels. Selection works on integers. References and answers are public, so they are rounded to a grid first; then
 every score is an exact rational number, and the level ⌊score·K/Δ⌋ of a score of sensitivity Δ has sensitivity
@@ -33,8 +34,10 @@ __all__ = [
     "Levels",
     "Scores",
     "SumScore",
+    "WorstCellScores",
     "check_scores",
     "levels",
+    "quarters_beyond",
     "score_steps",
 ]
 
@@ -202,19 +205,57 @@ class CellScores:
 
     def evaluate(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """|4x_c − rint(4·answer_c)| of every candidate, from the counts of the cells: quarters of a row, exactly."""
-        return np.abs(self._beyond(counts))
-
-    def _beyond(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """By how many quarters of a row each count lies above its answer."""
-        return _QUARTERS * counts - np.rint(self.answers * _QUARTERS).astype(np.int64)
+        return np.abs(quarters_beyond(counts, self.answers))
 
 
-Scores = Sequence[L1Score | SumScore] | CellScores
+@dataclass(frozen=True, eq=False)
+class WorstCellScores:
+    """The scores of whole marginals, each that of its worst cell: max_c |x_c − answer_c|, in rows.
+
+    The candidates are the marginals of `cells`; `answers` has one number per cell.
+    """
+
+    cells: Cells
+    answers: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", frozen(self.answers))
+        if self.answers.shape != (len(self.cells),):
+            raise PrivacyError("scores of worst cells need one answer per cell")
+
+    def check(self, domain: Domain) -> None:
+        """Raise unless the cells are of the domain and the answers finite."""
+        if self.cells.domain != domain:
+            raise PrivacyError("scores of worst cells name cells that the domain does not have")
+        if not _within(self.answers):
+            raise PrivacyError("scores of worst cells need finite answers, below 2^40 rows")
+
+    def sensitivity(self, unit: Unit) -> Fraction:
+        """That of one count, as for single cells; parts of a partition are paid for as for those, too.
+
+        Proof: every |x_c − a| moves by at most what x_c moves, which is Δ at most, and the largest of several numbers
+        moves by no more than the one that moves most. In a part that a person takes u rows from and brings v to, it
+        moves by at most max(u, v), as one cell does. ∎
+        """
+        return Fraction(unit.cell)
+
+    def __len__(self) -> int:
+        """How many candidates there are."""
+        return len(self.cells.marginals)
+
+    def evaluate(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The largest |4x_c − rint(4·answer_c)| of every marginal, exactly."""
+        parts = self.cells.split(self.answers)
+        worst = [int(np.abs(quarters_beyond(counts[m], a)).max()) for m, a in parts.items()]
+        return np.array(worst, dtype=np.int64)
+
+
+Scores = Sequence[L1Score | SumScore] | CellScores | WorstCellScores
 
 
 def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
     """The marginals that candidates look at; raises for what can be refused, so that nothing is charged for it."""
-    if isinstance(scores, CellScores):
+    if isinstance(scores, CellScores | WorstCellScores):
         scores.check(layout.domain)
         return scores.cells.marginals
     for score in scores:
@@ -234,12 +275,20 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     if isinstance(scores, CellScores):
         quarters = scores.evaluate(vault.gather(scores.cells, scores.only))
         return Levels(quarters, score_steps(unit, over_cells=True))
+    if isinstance(scores, WorstCellScores):
+        worst = scores.evaluate(vault.counts(scores.cells.marginals))
+        return Levels(worst, score_steps(unit, over_cells=True))
     largest = max(s.sensitivity(unit) for s in scores)
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)
     values = [s.evaluate(counts) * steps / largest for s in scores]
     whole = [max(-_FAR, min(v.numerator // v.denominator, _FAR)) for v in values]
     return Levels(np.array(whole, dtype=np.int64), steps)
+
+
+def quarters_beyond(counts: NDArray[np.int64], answers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """By how many quarters of a row each count lies above its answer, which is rounded to them."""
+    return _QUARTERS * counts - np.rint(answers * _QUARTERS).astype(np.int64)
 
 
 @lru_cache(maxsize=4096)

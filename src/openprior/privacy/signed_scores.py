@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.privacy.scores import CellScores
+from openprior.privacy.scores import CellScores, quarters_beyond
 from openprior.privacy.unit import Unit
 
 __all__ = ["SignedCellScores"]
@@ -35,7 +35,7 @@ class SignedCellScores(CellScores):
 
     def evaluate(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """±(4x_c − rint(4·answer_c)): quarters of a row, exactly."""
-        beyond = self._beyond(counts)
+        beyond = quarters_beyond(counts, self.answers)
         return np.concatenate([beyond, -beyond])
 
     def queries(self, indices: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
