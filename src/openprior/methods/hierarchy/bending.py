@@ -55,12 +55,13 @@ class Groups:
 
     def __init__(self, tree: Tree, priors: Sequence[GroupPrior], executor: Executor) -> None:
         self._tree, self._priors, self._executor = tree, priors, executor
+        self._rows: list[Table] = [p.rows for p in priors]
         self._public = np.array([p.public for p in priors], np.float64) + 1e-3
         self.weights: list[Floats] = [p.weights for p in priors]
 
     def rows(self, leaf: int) -> Table:
         """The rows that a leaf's weights are on."""
-        return self._priors[leaf].rows
+        return self._rows[leaf]
 
     def table(self, leaf: int, rng: np.random.Generator) -> Table:
         """A leaf's distribution as a table of about as many rows as the public table has of it."""
@@ -102,11 +103,15 @@ class Groups:
         rng: np.random.Generator,
         *,
         updates: int | None,
+        thin: bool = False,
     ) -> int:
-        """Bend a level's groups to their measurements by IDE; in how many groups that converged."""
+        """Bend a level's groups to their measurements by IDE; in how many groups that converged.
+
+        With `thin`, for the finest level only, rows that are left without mass are left out of a leaf.
+        """
         unions = self._unions(level)
         most = None if updates is None else updates * len(measured)
-        return self._bend(unions, _tasks(unions, totals, measured, rng, updates=most))
+        return self._bend(unions, _tasks(unions, totals, measured, rng, updates=most, thin=thin))
 
     def _unions(self, level: int) -> list[_Union]:
         return [self._union(level, group) for group in range(self._tree.counts[level])]
@@ -132,7 +137,7 @@ class Groups:
                 end += rows.n
             places.append((int(leaf), starts[id(rows)]))
         if not tables:  # a combination of levels that no column codes belong to
-            return _Union(self.rows(0), self._priors[0].weights, [])
+            return _Union(self._priors[0].rows, self._priors[0].weights, [])
         mass = np.zeros(end)
         for (leaf, start), share in zip(places, shares, strict=True):
             own = self.weights[leaf]
@@ -143,17 +148,18 @@ class Groups:
         """Take over what bending the unions gave; how many converged."""
         bent = self._executor.each(_bend_group, tasks)
         before = list(self.weights)
-        for union, (after, _) in zip(unions, bent, strict=True):
+        for union, (after, held, _) in zip(unions, bent, strict=True):
             if union.alike:
+                rows = union.rows if held is None else union.rows.take(held)
                 for leaf, _ in union.leaves:
-                    self.weights[leaf] = after
+                    self._rows[leaf], self.weights[leaf] = rows, after
                 continue
             ratio = np.divide(after, union.weights, out=np.zeros_like(after), where=union.weights > 0)
             for leaf, start in union.leaves:
                 own = before[leaf] * ratio[start : start + len(before[leaf])]
                 if own.sum() > 0:
                     self.weights[leaf] = own / own.sum()
-        return sum(converged for _, converged in bent)
+        return sum(converged for *_, converged in bent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +173,7 @@ class _Task:
     trusts: tuple[float, ...] | None = None
     """To shrink each measurement with; None to meet them by IDE."""
     updates: int | None = None
+    thin: bool = False
 
 
 def _tasks(
@@ -177,6 +184,7 @@ def _tasks(
     *,
     trusts: tuple[float, ...] | None = None,
     updates: int | None = None,
+    thin: bool = False,
 ) -> list[_Task]:
     seeds = np.random.SeedSequence(int(rng.integers(1 << 63))).spawn(len(unions))
     return [
@@ -187,13 +195,22 @@ def _tasks(
             seeds[group],
             trusts,
             updates,
+            thin and union.alike,
         )
         for group, (union, total) in enumerate(zip(unions, totals, strict=True))
     ]
 
 
-def _bend_group(task: _Task) -> tuple[Floats, bool]:
-    """The group's weights once bent, and whether that converged."""
+def _bend_group(task: _Task) -> tuple[Floats, NDArray[np.intp] | None, bool]:
+    """The group's weights once bent, which rows they are on if not on all, and whether that converged."""
+    weights, converged = _bent(task)
+    if not task.thin:
+        return weights, None, converged
+    held = np.flatnonzero(weights)
+    return weights[held], held, converged
+
+
+def _bent(task: _Task) -> tuple[Floats, bool]:
     rows, weights = task.union.rows, task.union.weights
     if not task.measured or task.total < 1:
         return weights, True

@@ -94,7 +94,8 @@ class Descent:
             with phase(f"estimating, level {level + 1} of {len(chosen)}", self.tree.counts[level]):
                 self._bend(level, totals, measured)
         return self._model(
-            self._group(leaf, codes, float(totals[leaf])) for leaf, codes in enumerate(self.tree.leaves)
+            Group(codes, self.groups.rows(leaf), self.groups.weights[leaf], float(totals[leaf]))
+            for leaf, codes in enumerate(self.tree.leaves)
         )
 
     def _whole(self, totals: Floats) -> Floats:
@@ -106,15 +107,6 @@ class Descent:
             rows[int(np.argmax(totals))] = 1.0
             self.curator.remark("Every group's noisy number of rows was below 1; one row stands for all.")
         return rows
-
-    def _group(self, leaf: int, codes: tuple[int, ...], total: float) -> Group:
-        rows, weights = self.groups.rows(leaf), self.groups.weights[leaf]
-        if (
-            self.how.prior == "empirical"
-        ):  # all public rows are in every group, most of them without mass in some
-            held = np.flatnonzero(weights)
-            rows, weights = rows.take(held), weights[held]
-        return Group(codes, rows, weights, total)
 
     def _is_last(self, level: int) -> bool:
         return level == len(self.tree.levels) - 1
@@ -159,7 +151,10 @@ class Descent:
         if self.how.update == "shrink":
             self.groups.shrink(level, totals, measured, self.rng)
             return
-        converged = self.groups.meet(level, totals, measured, self.rng, updates=self.how.updates)
+        thin = self.how.prior == "empirical" and self._is_last(
+            level
+        )  # every group began with all public rows
+        converged = self.groups.meet(level, totals, measured, self.rng, updates=self.how.updates, thin=thin)
         where = " × ".join(self.tree.levels[level]) or "all rows"
         self.curator.remark(f"IDE converged in {converged} of {self.tree.counts[level]} groups of {where}.")
 

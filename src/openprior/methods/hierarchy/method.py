@@ -173,7 +173,7 @@ class Hierarchy(Mechanism):
             networks = 2.6e-7 * columns**2 * min(sizes.public_rows, MOST_ROWS * groups)
             return Outlay(networks + choosing + rows, 30 + 0.5 * groups)
         held = sizes.public_rows * (1 if self.own else groups)  # without its own, a group has all public rows
-        return Outlay(7.5e-9 * held * columns + choosing + rows, 30 + 0.5 * groups + 1e-5 * held)
+        return Outlay(7.5e-9 * held * columns + choosing + rows, 30 + 0.5 * groups + 5e-6 * held)
 
     def _split(self, levels: int) -> list[float]:
         if self.split:
