@@ -146,7 +146,7 @@ class DualQuery(Mechanism):
         draws, program = self.samples, self.solver == "program"
         record = 1e-4 * draws + 7e-8 * draws**2 + 2.5e-7 * draws**2.5 * program
         megabytes = 1.5e-4 * sizes.cells + 0.25 * draws * program
-        return Outlay(0.05 + rounds * (0.003 + 8e-8 * sizes.cells + record), megabytes)
+        return Outlay(0.05 + rounds * (0.003 + 1.1e-7 * sizes.cells + record), megabytes)
 
     def _pool(self, public: Table | None) -> Table | None:
         """The rows of the public start."""
@@ -194,7 +194,7 @@ class DualQuery(Mechanism):
             )
             curator.remark(said)
             warnings.warn(
-                f"{said} Give fewer samples or more epsilon; so few rows are too few for this method",
+                f"{said} Give fewer samples or rounds, or more epsilon; a small table is not for this method",
                 OpenPriorWarning,
                 2,
             )
@@ -266,8 +266,9 @@ def _rounds_within(units: float) -> int:
 def _remark(curator: Curator, records: Table, early: int, by_the_clock: int) -> None:
     """On how little the release rests."""
     public = f", {early} of them from rounds against the public table" if early else ""
+    what = "One part of the release" if curator.unit.partitioned else "The release"
     curator.remark(
-        f"The release rests on {records.n} records{public}, {records.unique()[0].n} of them different: every answer is "
+        f"{what} rests on {records.n} records{public}, {records.unique()[0].n} of them different: every answer is "
         f"a multiple of 1/{records.n} of the rows."
     )
     if records.n == early + 1:
