@@ -59,8 +59,13 @@ __all__ = ["DualQuery"]
 
 STARTS = ("uniform", "public")
 _ROUNDS = "rounds: drawing queries, answering with a record"
-_FEWEST = 5
-"""Rounds for which η is lowered if not even they fit: fewer records tell nothing."""
+_FEWEST, _MOST = 5, 10_000
+"""Rounds, if their number is not given. η is lowered if not even the fewest fit, because fewer records tell nothing;
+more than the most would take hours."""
+_DRAWS = 2_000
+"""Most draws of a round: the search for a record compares all of them with each other."""
+_FAR = 2.0**40
+"""Rows beyond which scores take no reference."""
 Floats = NDArray[np.float64]
 
 
@@ -90,8 +95,8 @@ class DualQuery(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        check(self.samples >= 1, f"samples ({self.samples}) must be at least 1")
-        check(0 < self.eta < math.inf, f"eta ({self.eta}) must be above 0")
+        check(1 <= self.samples <= _DRAWS, f"samples ({self.samples}) must be between 1 and {_DRAWS:,}")
+        check(1e-6 <= self.eta <= 1e6, f"eta ({self.eta}) must be between 1e-6 and 1e6")
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         one_of("start", self.start, STARTS)
         one_of("solver", self.solver, SOLVERS)
@@ -124,7 +129,8 @@ class DualQuery(Mechanism):
             progress(done + 1, early + rounds, _ROUNDS)
         only = frozen(np.arange(len(cells)))  # once, and the vault gathers their counts once
         for k in range(1, rounds):
-            scores = SignedCellScores(cells, only, (game.hits - early * shares) * (total / k))
+            reference = (game.hits - early * shares) * (total / k)
+            scores = SignedCellScores(cells, only, np.clip(reference, -_FAR, _FAR))
             rho = min(self._price(eta, k, total, curator.unit), curator.remaining)
             game.play(*scores.queries(curator.select_many(scores, self.samples, rho, replace=True)))
             progress(early + k + 1, early + rounds, _ROUNDS)
@@ -133,14 +139,14 @@ class DualQuery(Mechanism):
         return _model(curator, records, cells, total, uniform=pool is None)
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Every round scores all cells twice, draws, and looks for a record."""
-        rounds, _ = self._affordable(sizes.rho, float(sizes.rows), Unit())
+        """Every round scores all cells and their negations, draws, and looks for a record: long, if draws are many."""
+        rounds, _ = self._affordable(sizes.rho, float(max(sizes.rows, 1)), Unit())
         if self.start == "public" and sizes.public_rows:
             rounds += self.public_rounds or rounds
-        record = 2e-4 * self.samples + 1e-6 * self.samples**2
-        if self.solver == "program":
-            record += 1e-3 * self.samples
-        return Outlay(0.05 + rounds * (0.01 + 6e-8 * sizes.cells + record), 1e-4 * sizes.cells)
+        draws, program = self.samples, self.solver == "program"
+        record = 1e-4 * draws + 7e-8 * draws**2 + 2.5e-7 * draws**2.5 * program
+        megabytes = 1.5e-4 * sizes.cells + 0.25 * draws * program
+        return Outlay(0.05 + rounds * (0.003 + 1.1e-7 * sizes.cells + record), megabytes)
 
     def _pool(self, public: Table | None) -> Table | None:
         """The rows of the public start."""
@@ -161,7 +167,7 @@ class DualQuery(Mechanism):
         """How many rounds to play and with which η: as many as fit, or as were asked for, with a lower η if need be."""
         first = self._price(self.eta, 1, total, unit)
         fit = _rounds_within(rho / first)
-        wanted = self.rounds or max(fit, _FEWEST)
+        wanted = self.rounds or min(max(fit, _FEWEST), _MOST)
         if wanted <= fit:
             return wanted, self.eta
         return wanted, self.eta * math.sqrt(rho / (first * _squares(wanted)))
@@ -188,7 +194,7 @@ class DualQuery(Mechanism):
             )
             curator.remark(said)
             warnings.warn(
-                f"{said} Give fewer samples or more epsilon; so few rows are too few for this method",
+                f"{said} Give fewer samples or rounds, or more epsilon; a small table is not for this method",
                 OpenPriorWarning,
                 2,
             )
@@ -249,7 +255,7 @@ def _rounds_within(units: float) -> int:
     >>> [_rounds_within(units) for units in (0.9, 1, 4.9, 5, 30)]
     [1, 2, 2, 3, 5]
     """
-    rounds = max(1, int(min((3 * units) ** (1 / 3), 2.0**20)))
+    rounds = max(1, int((3 * units) ** (1 / 3)))
     while _squares(rounds + 1) <= units:
         rounds += 1
     while rounds > 1 and _squares(rounds) > units:
@@ -260,8 +266,9 @@ def _rounds_within(units: float) -> int:
 def _remark(curator: Curator, records: Table, early: int, by_the_clock: int) -> None:
     """On how little the release rests."""
     public = f", {early} of them from rounds against the public table" if early else ""
+    what = "One part of the release" if curator.unit.partitioned else "The release"
     curator.remark(
-        f"The release rests on {records.n} records{public}, {records.unique()[0].n} of them different: every answer is "
+        f"{what} rests on {records.n} records{public}, {records.unique()[0].n} of them different: every answer is "
         f"a multiple of 1/{records.n} of the rows."
     )
     if records.n == early + 1:

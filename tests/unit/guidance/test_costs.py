@@ -28,7 +28,7 @@ PAIRS: dict[str, tuple[tuple[int, ...], int, int, int]] = {
 }
 """Sizes of the columns, columns of a marginal, private and public rows of the pairs in benchmarks/plan_times.py."""
 MEASURED = {
-    "titanic": {"mst": 0.3, "pmw-pub": 0.2, "mwem-pub": 0.3, "tilt": 1.7, "aim": 0.5},
+    "titanic": {"mst": 0.3, "pmw-pub": 0.2, "mwem-pub": 0.3, "tilt": 1.7, "aim": 0.5, "dual-query": 0.4},
     "adult": {
         "public": 0.8,
         "mst": 1.1,
@@ -37,6 +37,7 @@ MEASURED = {
         "mwem-pub": 1.9,
         "tilt": 12.9,
         "aim": 5.2,
+        "dual-query": 18.0,
     },
     "salary": {
         "public": 4.2,

@@ -118,7 +118,7 @@ def test_rounds_that_do_not_fit_are_refused_before_any_charge() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "unit"),
-    [(DualQuery(rounds=40), Unit(Relation.ADD_REMOVE)), (DualQuery(samples=9_000_000, eta=5.0), Unit())],
+    [(DualQuery(rounds=40), Unit(Relation.ADD_REMOVE)), (DualQuery(samples=2000, eta=900.0), Unit())],
 )
 def test_eta_is_lowered_aloud(mechanism: DualQuery, unit: Unit) -> None:
     """Where n is private its rounds cannot be refused beforehand, and one round alone would tell nothing."""
@@ -305,6 +305,7 @@ def test_columns_outside_the_workload_are_uniform_or_public() -> None:
     ("options", "said"),
     [
         ({"samples": 0}, "samples"),
+        ({"samples": 2001}, "samples"),
         ({"eta": 0.0}, "eta"),
         ({"eta": math.inf}, "eta"),
         ({"public_rounds": 4}, "start = public"),
