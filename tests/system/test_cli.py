@@ -207,6 +207,7 @@ def test_json(place: Path) -> None:
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
     ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
+    ("choose-public",), ("divergences",),
     ("estimate",), ("audit",), ("answers",), ("rows",), ("schema", "check"),
 )  # fmt: skip
 

@@ -9,12 +9,13 @@ adds independent discrete Laplace noise for Δ₁ ≤ √k·Δ₂ instead, whose
 """
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from openprior.errors import PrivacyError
+from openprior.errors import OpenPriorWarning, PrivacyError
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -43,6 +44,8 @@ _TOLERATED = 0.1
 """Standard deviation that noise may give to the logarithm of a row's weight. On ADULT at ε from 0.1 to 1 the best
 of the grid has 0.04 with a public sample of the same population, 0.1 or more with a biased one; 0.1 costs the former
 at most 4 %."""
+_TOO_MUCH = 0.5
+"""Of the same: from here on, the weights are more noise than anything else, and that is said."""
 
 
 @register("importance")
@@ -87,9 +90,13 @@ class ImportanceWeights(Mechanism):
         k, rho = sum(table.domain.shape), curator.remaining
         chosen = self.regularisation or self._least(k, curator.n, rho, curator.unit)
         check_exactness(curator.n, table.n, len(table.domain), chosen)
-        beta = curator.measure(MembershipRegression.of(table, chosen), rho, noise=self.noise).values
+        measured = curator.measure(MembershipRegression.of(table, chosen), rho, noise=self.noise)
+        if measured.sigma > _TOO_MUCH:
+            said = f"Noise alone changes the logarithm of a row's weight by {measured.sigma:.2g} (standard deviation)."
+            curator.remark(said)
+            warnings.warn(f"{said} Use a larger regularisation, or a larger budget.", OpenPriorWarning, 2)
         rows, counts = table.unique()
-        logs = log_ratios(rows, beta)
+        logs = log_ratios(rows, measured.values)
         return SupportModel(rows, counts * np.exp(logs - logs.max()), float(curator.n))
 
     def _least(self, coefficients: int, n: int, rho: float, unit: Unit) -> float:

@@ -43,6 +43,8 @@ _STEPS = 1 << 16
 """Of a row's worth: how finely coefficients are told."""
 _ALLOWED = 2.0**-8
 """Of a row's worth: the error of a gradient that the sensitivity covers; two neighbours have it twice."""
+_MOST_PUBLIC = 2**40
+"""Public rows: sums stay far below what 64 bits hold; `check_exactness` refuses long before."""
 LEAST, MOST = 1e-3, 100.0
 """λ: below, thousands of iterations; above, nothing is learnt."""
 
@@ -133,7 +135,9 @@ class MembershipRegression(Statistic):
             self.rows.domain != layout.domain
             or not self.rows.n
             or self.counts.shape != (self.rows.n,)
+            or self.counts.dtype != np.int64
             or self.counts.min() < 1
+            or self.counts.sum(dtype=np.float64) > _MOST_PUBLIC
         ):
             raise PrivacyError(
                 "a regression needs public rows with the private table's columns, and a count of each"

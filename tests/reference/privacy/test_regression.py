@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -195,6 +196,11 @@ def test_what_cannot_be_measured_is_refused_before_any_charge() -> None:
     curator = FakeCurator(random_table({"b": 3, "a": 2}, 9, 1))
     with pytest.raises(PrivacyError, match="public rows with the private table's columns"):
         curator.measure(statistic, curator.remaining)
+    assert curator.events == ()
+    curator = FakeCurator(public)
+    for wrong in (np.array([1.5, 2.5]), np.array([0, 5]), np.array([2**62, 2**62]), np.array([6])):
+        with pytest.raises(PrivacyError, match="and a count of each"):
+            curator.measure(replace(statistic, counts=wrong), curator.remaining)
     assert curator.events == ()
     with pytest.raises(PrivacyError, match=r"regularisation \(0\) must lie between"):
         MembershipRegression(5, 0.0)
