@@ -109,9 +109,5 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = CliRunner().invoke(app, [*words, "--json"])
     assert told.exit_code == 0, told.output
     assert [c["public"] for c in json.loads(told.output)["choices"]] == ["near", "near"]
-    told = CliRunner().invoke(app, words)
-    assert "ε = 0.5: take near with public" in told.output
     apart = ["divergences", "validation.csv", "far.csv", "--schema", "schema.toml", "--workload", "1"]
-    found = json.loads(CliRunner().invoke(app, [*apart, "--json"]).output)
-    assert found["on_marginals"]["d2"] > 0.05
     assert CliRunner().invoke(app, apart).output.startswith("NOT PRIVATE")
