@@ -208,7 +208,7 @@ def test_one_without_an_outlay_of_its_own_gets_a_guess(registry: dict[str, type[
 # What a mechanism may import.
 
 ALLOWED = {
-    "privacy": {"calibrate", "curator", "measurement", "scores", "statistics", "unit"},
+    "privacy": {"calibrate", "curator", "measurement", "scores", "signed_scores", "statistics", "unit"},
     "tables": {"table"},
     "counting": {"cells", "engine", "local"},
 }
