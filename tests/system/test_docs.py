@@ -138,7 +138,7 @@ def test_the_readme_commands_do_what_it_says(tmp_path: Path, monkeypatch: pytest
 def test_the_table_of_methods_is_that_of_the_code() -> None:
     table = {_code(name)[0]: (public, good_for) for name, public, good_for in rows(README, "## Methods")}
     assert table == {name: (cls.public_table, cls.good_for) for name, cls in op.mechanisms().items()}
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
+    assert len(README.read_text(encoding="utf-8").splitlines()) - len(table) <= 140
 
 
 @pytest.mark.parametrize("name", op.mechanisms())
