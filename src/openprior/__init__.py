@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openprior.methods.dual_query import DualQuery
     from openprior.methods.gem import Gem
     from openprior.methods.gem_pub import GemPub
+    from openprior.methods.hdmm import Hdmm
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
     from openprior.methods.importance import ImportanceWeights
@@ -53,6 +54,7 @@ __all__ = [
     "DualQuery",
     "Gem",
     "GemPub",
+    "Hdmm",
     "Hierarchy",
     "Ide",
     "ImportanceWeights",
@@ -96,6 +98,7 @@ _HOMES = {
     "DualQuery": "methods.dual_query",
     "Gem": "methods.gem",
     "GemPub": "methods.gem_pub",
+    "Hdmm": "methods.hdmm",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
     "ImportanceWeights": "methods.importance",

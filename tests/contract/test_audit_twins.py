@@ -28,6 +28,7 @@ from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.scores import L1Score
 from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Sensitivity
+from openprior.privacy.together import Together
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
 from openprior.tables.encode import Table
@@ -225,6 +226,19 @@ def test_a_regression_that_moves_by_more_than_it_says(monkeypatch: pytest.Monkey
     found = audited(op.ImportanceWeights(noise="laplace"))
     caught(found, "times its own")
     caught(found, "times its charge")
+
+
+def test_residuals_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under add/remove a vector of many counts with its factors forgotten; every neighbour shows it."""
+
+    def forgotten(self: Together, unit: Unit) -> Sensitivity:
+        each = [part.sensitivity(unit) for part in self.parts]
+        return Sensitivity(sum(s.l1 for s in each), sum(s.l2_squared for s in each))
+
+    residuals = op.Hdmm(strategy="residuals")
+    assert audited(residuals, "add-remove").ok
+    monkeypatch.setattr(Together, "sensitivity", forgotten)
+    caught(audited(residuals, "add-remove"), "times its own")
 
 
 def test_a_public_candidate_of_sensitivity_2(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,7 @@ _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("mwem as published", "flat", {}),
     ("mwem on random rows, as published", "flat", {}),
     ("mwem from counts", "flat", {}),
+    ("hdmm, pure", "flat", _PURE),
     ("ide, pure", "flat", _PURE),
     ("ide by expected error", "flat", {}),
     ("hierarchy by area", "grouped", {}),
@@ -160,6 +161,8 @@ def _mechanism(name: str) -> Any:
         return op.Mwem.published(6, support=40)
     if name == "mwem from counts":
         return op.Mwem(rounds=6, start_counts=0.3)
+    if name == "hdmm, pure":
+        return op.Hdmm(noise="laplace")
     if name == "ide, pure":
         return op.Ide(noise="laplace", queries=("prefixes(d)", "ranges(c, 0-1, 2-3)"))
     if name == "ide by expected error":

@@ -13,6 +13,7 @@ PUBLIC = {
     "DualQuery",
     "Gem",
     "GemPub",
+    "Hdmm",
     "Hierarchy",
     "Ide",
     "ImportanceWeights",

@@ -253,7 +253,7 @@ def pure_choices() -> str:
     """The mechanisms that can promise δ = 0, with the options for it, in words.
 
     >>> pure_choices()
-    'hierarchy with noise = laplace or ide with noise = laplace or importance with noise = laplace'
+    'hdmm with noise = laplace, strategy = best or hierarchy with noise = laplace or ide with noise = laplace or importance with noise = laplace'
     """
     choices = []
     for name, mechanism in mechanisms().items():
