@@ -27,10 +27,10 @@ from openprior.questions.workload import all_marginals
 RESULTS = Path(__file__).parent / "results" / "graphical_time.md"
 HEADER = """# Graphical models: time and error
 
-`jam-pgm` and `aim`, all 3-way marginals, δ = 1e-9, replace-one. *Limit*: the option `seconds`, the time of all fits as \
-foretold from the model's size; *none* is as published; *before* is the former version, which had no such option, and \
-took up to 60 steps in every round. Processor seconds of the loop on one core, without reading and writing. Error: mean \
-L1 error per marginal of the rows, mean over the seeds. By `python -m benchmarks.graphical_time`.
+`jam-pgm` and `aim`, all 3-way marginals, δ = 1e-9, replace-one. *Limit*: the option `seconds`, the time of all fits \
+as foretold from the model's size; *none* is as published; *before* is the former version, which had no such option \
+and took up to 60 steps in every round. Processor seconds of the loop on one core, without reading and writing. Error: \
+mean L1 error per marginal of the rows, mean over the seeds. By `python -m benchmarks.graphical_time`.
 
 | pair | mechanism | ε | limit | seconds | model | error of the rows | seeds |
 |---|---|---|---|---|---|---|---|

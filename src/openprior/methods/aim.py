@@ -59,8 +59,8 @@ class Aim(Mechanism):
         default=80.0, doc="largest model, in megabytes; grows in proportion to the budget used"
     )
     seconds: float | None = option(
-        default=None,
-        doc="what all fits together may take, foretold from the model's size; no limit if not given",
+        default=20.0,
+        doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
 
     def __post_init__(self) -> None:
@@ -120,4 +120,4 @@ class Aim(Mechanism):
         signal = sizes.rows * sizes.epsilon * sizes.marginals / sizes.cells
         rounds = min(max(16 + 20 * math.log10(signal), 6.0), 40.0)
         each = 2e-4 * sizes.closure + 1e-8 * sizes.cells
-        return Outlay(0.1 + rounds * each + clique_seconds(sizes), 30.0)
+        return Outlay(0.1 + rounds * each + clique_seconds(sizes, self.seconds), 30.0)
