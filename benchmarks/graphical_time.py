@@ -1,4 +1,4 @@
-"""`python -m benchmarks.graphical_time [--limits 20,none] [--pairs ...] [--seeds N]`: what a limit of time costs.
+"""`python -m benchmarks.graphical_time [--limits 10,none] [--pairs ...] [--seeds N]`: what a limit of time costs.
 
 `jam-pgm` and `aim` on the real pairs, all 3-way marginals, with limits of the predicted time of their fits: processor
 seconds of the loop (other work on the machine does not count), the size of the model and the error of as many rows as
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--pairs", default="titanic,adult_pub025_01,salary,fire")
     parser.add_argument("--mechanisms", default="jam-pgm,aim")
     parser.add_argument("--epsilons", default="1,10")
-    parser.add_argument("--limits", default="20,none")
+    parser.add_argument("--limits", default="10,none")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--peer", help="the folder of another checkout, for the lines 'before'")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)

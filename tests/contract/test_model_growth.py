@@ -114,7 +114,7 @@ def test_what_is_in_a_clique_already_is_always_a_candidate() -> None:
 
 def test_time_adds_up() -> None:
     time = FitTime(10.0)
-    cells = 10.0 / (fit_time._CELL * (LAST_STEPS + 2 * 20))  # for two rounds of 20 steps, and the last fit
+    cells = 10.0 / (fit_time._CELL * (LAST_STEPS + 2 * 40))  # for two rounds of 40 steps, and the last fit
     assert time.allows(cells * 0.999, 2)
     assert not time.allows(cells * 1.001, 2)
     time.spend(cells)
