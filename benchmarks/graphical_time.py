@@ -1,4 +1,4 @@
-"""`python -m benchmarks.graphical_time [--limits 10,none] [--pairs ...] [--seeds N]`: what a limit of time costs.
+"""`python -m benchmarks.graphical_time [--limits 30,none] [--pairs ...] [--seeds N]`: what a limit of time costs.
 
 `jam-pgm` and `aim` on the real pairs, all 3-way marginals, with limits of the predicted time of their fits: processor
 seconds of the loop (other work on the machine does not count), the size of the model and the error of as many rows as
@@ -76,10 +76,9 @@ def line(pair: str, name: str, epsilon: float, limit: str, runs: list[dict[str, 
 def add(row: str) -> None:
     """Put a row in its place in the file."""
     key = row.split("|")[1:5]
-    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
-    kept = [
-        x for x in lines[lines.index("|---|---|---|---|---|---|---|---|") + 1 :] if x.split("|")[1:5] != key
-    ]
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else HEADER
+    lines = text.splitlines()[len(HEADER.splitlines()) :]
+    kept = [x for x in lines if x.split("|")[1:5] != key]
     RESULTS.write_text(HEADER + "\n".join(sorted([*kept, row])) + "\n", encoding="utf-8")
 
 
@@ -89,7 +88,7 @@ def main() -> None:
     parser.add_argument("--pairs", default="titanic,adult_pub025_01,salary,fire")
     parser.add_argument("--mechanisms", default="jam-pgm,aim")
     parser.add_argument("--epsilons", default="1,10")
-    parser.add_argument("--limits", default="10,none")
+    parser.add_argument("--limits", default="30,none")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--peer", help="the folder of another checkout, for the lines 'before'")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)

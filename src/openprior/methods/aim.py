@@ -59,7 +59,7 @@ class Aim(Mechanism):
         default=80.0, doc="largest model, in megabytes; grows in proportion to the budget used"
     )
     seconds: float | None = option(
-        default=10.0,
+        default=30.0,
         doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
 

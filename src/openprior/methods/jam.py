@@ -55,7 +55,7 @@ class JamPgm(Mechanism):
         default=80.0, doc="largest model, in megabytes, times the share of the budget used before the round"
     )
     seconds: float | None = option(
-        default=10.0,
+        default=30.0,
         doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
 
