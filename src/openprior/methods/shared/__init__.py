@@ -1,1 +1,1 @@
-"""What several methods share: rounds, schedules of the budget, the guard, strategies, growing models and the time of their fits."""
+"""What several methods share: rounds, schedules of the budget, the guard, strategies, growing models and their time."""
