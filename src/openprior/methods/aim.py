@@ -67,7 +67,7 @@ class Aim(Mechanism):
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
-        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive")
+        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive, or None")
 
     def run(
         self,
