@@ -79,7 +79,7 @@ def report(kind: str, epsilon: float, seed: int, pair: str, rounds: int, size_li
     """One run, as a row of facts."""
     warm_up()
     private, public = tables(pair)
-    limit = {"size_limit": size_limit}
+    limit: dict[str, Any] = {"size_limit": size_limit, "seconds": None}  # as published, as the peer
     mechanism = JamPgm(rounds=rounds, **limit) if kind == "jam" else Aim(**limit)
     model, seconds, done = run(mechanism, private, public, epsilon, seed)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -120,13 +120,13 @@ def growth() -> None:
     for case in cases:
         options = {"rounds": 30, "columns": 15, "size_limit": 80.0, "epsilon": 1.0} | case
         private, public = tables("adult_pub025_01", int(options["columns"]))
-        mechanism = JamPgm(rounds=int(options["rounds"]), size_limit=options["size_limit"])
+        mechanism = JamPgm(rounds=int(options["rounds"]), size_limit=options["size_limit"], seconds=None)
         begin = time.process_time()
         model, _, _ = run(mechanism, private, public, options["epsilon"], 0)
         seconds = time.process_time() - begin
         (name, value), *_ = case.items()
         print(f"{name} = {value:g}: {seconds:.1f} s, model {megabytes(model.tree.cells):.1f} MB", flush=True)
-    shares = profile(JamPgm(), *tables("adult_pub025_01"), 1.0, 0)
+    shares = profile(JamPgm(seconds=None), *tables("adult_pub025_01"), 1.0, 0)
     total = sum(shares.values())
     print(", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items()))
 

@@ -59,15 +59,15 @@ class Aim(Mechanism):
         default=80.0, doc="largest model, in megabytes; grows in proportion to the budget used"
     )
     seconds: float | None = option(
-        default=None,
-        doc="what all fits together may take, foretold from the model's size; no limit if not given",
+        default=30.0,
+        doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
-        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive")
+        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive, or None")
 
     def run(
         self,
@@ -120,4 +120,4 @@ class Aim(Mechanism):
         signal = sizes.rows * sizes.epsilon * sizes.marginals / sizes.cells
         rounds = min(max(16 + 20 * math.log10(signal), 6.0), 40.0)
         each = 2e-4 * sizes.closure + 1e-8 * sizes.cells
-        return Outlay(0.1 + rounds * each + clique_seconds(sizes), 30.0)
+        return Outlay(0.1 + rounds * each + clique_seconds(sizes, self.seconds), 30.0)

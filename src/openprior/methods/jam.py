@@ -55,15 +55,15 @@ class JamPgm(Mechanism):
         default=80.0, doc="largest model, in megabytes, times the share of the budget used before the round"
     )
     seconds: float | None = option(
-        default=None,
-        doc="what all fits together may take, foretold from the model's size; no limit if not given",
+        default=30.0,
+        doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(self.size_limit > 0, f"size_limit ({self.size_limit}) must be positive")
-        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive")
+        check(self.seconds is None or self.seconds > 0, f"seconds ({self.seconds}) must be positive, or None")
 
     def run(
         self,
@@ -123,9 +123,10 @@ class JamPgm(Mechanism):
         return growing.finish()
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Scores of all marginals in every round; and cliques, which grow up to the size limit whatever the budget."""
+        """Scores of all marginals in every round; and cliques, which grow up to their limits whatever the budget."""
         scoring = self.rounds * (3e-4 * sizes.closure + 1.5e-8 * sizes.cells)
         cliques = (
             min(1.6e-3 * sizes.cells / sizes.marginals, 30.0) * (self.rounds / 30) * (self.size_limit / 80)
         )
-        return Outlay(scoring + cliques + clique_seconds(sizes), min(100 + 2e-4 * sizes.cells, 800))
+        fits = clique_seconds(sizes, self.seconds, cliques)
+        return Outlay(scoring + fits, min(100 + 2e-4 * sizes.cells, 800))

@@ -10,7 +10,7 @@ __all__ = ["LAST_STEPS", "FitTime", "steps_between"]
 
 _CELL = 9e-9
 """Seconds that one pass takes per cell, on one core of the machine that it was measured on."""
-_FEWEST, _MOST, _PASSED = 20, 60, 1.5e7
+_FEWEST, _MOST, _PASSED = 40, 60, 3e7
 """Steps between two rounds: as many as pass through so many cells, within bounds."""
 LAST_STEPS = 120
 """Steps at the end, when nothing more will be measured."""
@@ -21,7 +21,7 @@ def steps_between(cells: float) -> int:
     to be for the next choice; the next fit begins where this one ended.
 
     >>> steps_between(1e4), steps_between(5e5), steps_between(1e7)
-    (60, 30, 20)
+    (60, 60, 40)
     """
     return int(min(max(_PASSED / cells, _FEWEST), _MOST))
 
