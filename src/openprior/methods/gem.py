@@ -63,7 +63,7 @@ class Gem(Mechanism):
     good_for = "comparison with the published curves; it needs no public table, and the extra `neural`"
     public_table = PublicTable.NOT_USED
 
-    rounds: int | None = option(default=None, doc="number of rounds T; if not given, by the budget, 1 to 150")
+    rounds: int | None = option(default=None, doc="number of rounds T; if not given, one per column up to 150, by the budget")
     variant: str = option(
         default="marginals", doc="marginals | queries: whether a round measures a whole marginal or one cell"
     )
@@ -93,14 +93,14 @@ class Gem(Mechanism):
         network = Network(curator.domain, self.batch, self.hidden, rng)
         total = known_total(curator)
         rho, how = curator.remaining, self._how
-        rounds = self.rounds or rounds_for(total, rho, how, _NOISE)
+        rounds = self.rounds or rounds_for(total, rho, how, _NOISE, len(curator.domain))
         measured = run_generator(curator, network, cells, total, rho, rounds, how, progress)
         leave_uniform(curator, measured, "Name them in the workload, or give more budget or rounds")
         return finished(network, total, workload, {a for m in measured for a in m})
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """By the number of rounds."""
-        rounds = self.rounds or rounds_for(sizes.rows, sizes.rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(sizes.rows, sizes.rho, self._how, _NOISE, sizes.columns)
         return training_outlay(sizes, self._how, rounds, self.batch, self.hidden)
 
     @property

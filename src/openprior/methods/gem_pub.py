@@ -36,7 +36,7 @@ from openprior.tables.table import Table
 __all__ = ["GemPub"]
 
 PRETRAININGS = ("automatic", "classes", "queries")
-_NOISE = 0.003
+_NOISE = 0.002
 """How much noise of one count, as a share of the table, is worth a round."""
 _PATIENCE, _CLOSE = 100, 0.001
 """Epochs without gain after which the learning rate is halved, and the largest error at which pretraining ends."""
@@ -55,7 +55,7 @@ class GemPub(Mechanism):
     good_for = "a public table that lacks some of the private rows; comparison with the published curves"
     public_table = PublicTable.NEEDED
 
-    rounds: int | None = option(default=None, doc="number of rounds T; if not given, by the budget, 1 to 150")
+    rounds: int | None = option(default=None, doc="number of rounds T; if not given, 1 to 150, by the budget")
     variant: str = option(
         default="marginals", doc="marginals | queries: whether a round measures a whole marginal or one cell"
     )
