@@ -107,6 +107,8 @@ def runs() -> dict[str, Callable[[], dict[str, str]]]:
     found: dict[str, Callable[[], dict[str, str]]] = {}
     for relation in RELATIONS:
         for name, cls in op.mechanisms().items():
+            if name in _TRAINED:
+                continue
             found[f"{name}, {relation}"] = lambda c=cls, r=relation: digests(release(c(), r))
         found[f"tilt without a public table, {relation}"] = lambda r=relation: digests(
             release(op.Tilt(), r, public=None)
@@ -125,6 +127,8 @@ def runs() -> dict[str, Callable[[], dict[str, str]]]:
     return found
 
 
+_TRAINED = ("gem", "gem-pub")
+"""Not pinned: JAX spreads sums over the cores that there are, and so the last bits differ between machines."""
 _PURE = {"delta": 0.0}
 _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pmw-pub as published", "flat", {}),
