@@ -2,7 +2,7 @@
 
 Pretraining costs nothing. As published, each epoch adds the worst public query and fits all those added so far. Where
 the mixture itself is learnt, it starts as a latent-class mixture of the public rows, which takes a second instead of
-minutes and ends closer to them.
+minutes.
 """
 
 import numpy as np
@@ -36,8 +36,6 @@ from openprior.tables.table import Table
 __all__ = ["GemPub"]
 
 PRETRAININGS = ("automatic", "classes", "queries")
-_NOISE = 0.002
-"""How much noise of one count, as a share of the table, is worth a round."""
 _PATIENCE, _CLOSE = 100, 0.001
 """Epochs without gain after which the learning rate is halved, and the largest error at which pretraining ends."""
 _ROWS = 20_000
@@ -59,7 +57,7 @@ class GemPub(Mechanism):
     variant: str = option(
         default="marginals", doc="marginals | queries: whether a round measures a whole marginal or one cell"
     )
-    alpha: float = option(default=0.67, doc="share of ε₀ that selects")
+    alpha: float = option(default=0.4, doc="share of ε₀ that selects; 0.67 as published")
     batch: int = option(default=256, doc="product distributions in the mixture; 1000 as published")
     hidden: tuple[int, ...] = option(
         default=(),
@@ -106,7 +104,7 @@ class GemPub(Mechanism):
         total = known_total(curator)
         kept = self.guard * curator.remaining
         rho, start = curator.remaining - kept, finished(network, total, workload)
-        rounds = self.rounds or rounds_for(total, rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(total, rho, self._how)
         run_generator(curator, network, cells, total, rho, rounds, self._how, progress)
         learnt = finished(network, total, workload)
         if not kept:
@@ -118,7 +116,7 @@ class GemPub(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """By the number of rounds, and of epochs where there are any."""
-        rounds = self.rounds or rounds_for(sizes.rows, (1 - self.guard) * sizes.rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(sizes.rows, (1 - self.guard) * sizes.rho, self._how)
         epochs = 0 if self._classes else self.epochs
         return training_outlay(sizes, self._how, rounds + epochs, self.batch, self.hidden)
 
