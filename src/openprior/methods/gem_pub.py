@@ -36,6 +36,8 @@ from openprior.tables.table import Table
 __all__ = ["GemPub"]
 
 PRETRAININGS = ("automatic", "classes", "queries")
+_NOISE = 0.04
+"""That rounds may have, over n^(2/3)."""
 _PATIENCE, _CLOSE = 100, 0.001
 """Epochs without gain after which the learning rate is halved, and the largest error at which pretraining ends."""
 _ROWS = 20_000
@@ -104,7 +106,7 @@ class GemPub(Mechanism):
         total = known_total(curator)
         kept = self.guard * curator.remaining
         rho, start = curator.remaining - kept, finished(network, total, workload)
-        rounds = self.rounds or rounds_for(total, rho, self._how)
+        rounds = self.rounds or rounds_for(total, rho, self._how, _NOISE)
         run_generator(curator, network, cells, total, rho, rounds, self._how, progress)
         learnt = finished(network, total, workload)
         if not kept:
@@ -116,7 +118,7 @@ class GemPub(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """By the number of rounds, and of epochs where there are any."""
-        rounds = self.rounds or rounds_for(sizes.rows, (1 - self.guard) * sizes.rho, self._how)
+        rounds = self.rounds or rounds_for(sizes.rows, (1 - self.guard) * sizes.rho, self._how, _NOISE)
         epochs = 0 if self._classes else self.epochs
         return training_outlay(sizes, self._how, rounds + epochs, self.batch, self.hidden)
 

@@ -35,8 +35,8 @@ _MEMORY = 0.5
 """Of the largest error: how much of it is what it was."""
 _KEPT = 0.9
 """Of the average of the weights, in each round."""
-_MOST, _NOISE = 150, 0.04
-"""Rounds, where their number is not given, and the noise that they may have."""
+_MOST = 150
+"""Rounds, where their number is not given."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Training:
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
 
-def rounds_for(total: float, rho: float, how: Training, least: int = 1) -> int:
-    """As many rounds as leave a cell noise of 0.04·n^(2/3) rows: σ² = T/(2ρ·(1 − select)); at most 150.
+def rounds_for(total: float, rho: float, how: Training, noise: float, least: int = 1) -> int:
+    """As many rounds as leave a cell noise of `noise`·n^(2/3) rows: σ² = T/(2ρ·(1 − select)); at most 150.
 
     Few rounds where there is little budget, many where there is much: no one number serves both. Of the few that were
-    tried on TITANIC and ADULT, 1 and 30 were best at ε = 1, and 20 and 150, the largest, at ε = 10.
+    tried with a public table on TITANIC and ADULT, 1 and 30 were best at ε = 1, and 20 and 150, the largest, at ε = 10.
     """
-    sigma = _NOISE * total ** (2 / 3)
+    sigma = noise * total ** (2 / 3)
     return int(np.clip(2 * rho * (1 - how.select) * sigma**2, least, max(least, _MOST)))
 
 
