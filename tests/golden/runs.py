@@ -107,7 +107,7 @@ def runs() -> dict[str, Callable[[], dict[str, str]]]:
     found: dict[str, Callable[[], dict[str, str]]] = {}
     for relation in RELATIONS:
         for name, cls in op.mechanisms().items():
-            if cls.needs_public_n and relation == "add-remove":
+            if name in _TRAINED or (cls.needs_public_n and relation == "add-remove"):
                 continue
             found[f"{name}, {relation}"] = lambda c=cls, r=relation: digests(release(c(), r))
         found[f"tilt without a public table, {relation}"] = lambda r=relation: digests(
@@ -127,6 +127,8 @@ def runs() -> dict[str, Callable[[], dict[str, str]]]:
     return found
 
 
+_TRAINED = ("gem", "gem-pub")
+"""Not pinned: JAX spreads sums over the cores that there are, and so the last bits differ between machines."""
 _PURE = {"delta": 0.0}
 _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pmw-pub as published", "flat", {}),

@@ -66,6 +66,7 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "jam-pgm": lambda: op.JamPgm(rounds=2),
     "aim": lambda: op.Aim(rounds=2),
     "tilt": lambda: op.Tilt(rounds=2, particles=1000),
+    "gem-pub": lambda: op.GemPub(rounds=2, batch=16, steps=5),
     "hierarchy": lambda: op.Hierarchy(levels=(("city",),)),
 }
 

@@ -29,8 +29,8 @@ from openprior.tables.table import Table
 
 __all__ = ["Gem", "check_training", "training_outlay"]
 
-_NOISE = 0.02
-"""How much noise of one count, as a share of the table, is worth a round: errors are large where nothing is known."""
+_NOISE = 0.06
+"""That rounds may have, over n^(2/3): more than with a public table, as there is more to learn."""
 
 
 def check_training(rounds: int | None, how: Training, batch: int, hidden: tuple[int, ...]) -> None:
@@ -45,14 +45,15 @@ def check_training(rounds: int | None, how: Training, batch: int, hidden: tuple[
 
 
 def training_outlay(sizes: Sizes, how: Training, rounds: int, batch: int, hidden: tuple[int, ...]) -> Outlay:
-    """A round answers all cells, and takes its steps."""
-    width = sum(sizes.layout.domain.shape)
-    layers, inputs, numbers = (*hidden, width), 128, 0
-    for out in layers if hidden else ():
+    """A round answers all cells, and takes its steps, between which the known cells are answered: on average half of
+    those that are known in the end, after every ten."""
+    width, inputs, numbers = sum(sizes.layout.domain.shape), 128, 0
+    for out in (*hidden, width) if hidden else ():
         numbers, inputs = numbers + inputs * out, inputs + out
     answer = 2e-4 * sizes.marginals + 4e-11 * sizes.cells * batch
-    step = 3e-4 + batch * (2e-9 * width + 2e-10 * numbers) + 3e-9 * batch * 100
-    each = answer + how.steps * (step + 0.1 * min(rounds, sizes.marginals) / sizes.marginals * answer)
+    step = 3e-4 + batch * (2e-9 * width + 1e-10 * numbers + 3e-7)
+    known = min(rounds, sizes.marginals) / sizes.marginals if how.variant == "marginals" else 0.0
+    each = answer + how.steps * (step + 0.05 * known * answer)
     return Outlay(2.0 + rounds * each, 150 + 4e-5 * sizes.cells + 4e-5 * numbers + 3e-5 * batch * width)
 
 
@@ -63,11 +64,13 @@ class Gem(Mechanism):
     good_for = "comparison with the published curves; it needs no public table, and the extra `neural`"
     public_table = PublicTable.NOT_USED
 
-    rounds: int | None = option(default=None, doc="number of rounds T; if not given, by the budget, 1 to 150")
+    rounds: int | None = option(
+        default=None, doc="number of rounds T; if not given, two per column up to 150, by the budget"
+    )
     variant: str = option(
         default="marginals", doc="marginals | queries: whether a round measures a whole marginal or one cell"
     )
-    alpha: float = option(default=0.67, doc="share of ε₀ that selects")
+    alpha: float = option(default=0.4, doc="share of ε₀ that selects; 0.67 as published")
     batch: int = option(default=256, doc="product distributions in the mixture; 1000 as published")
     hidden: tuple[int, ...] = option(
         default=(),
@@ -93,14 +96,14 @@ class Gem(Mechanism):
         network = Network(curator.domain, self.batch, self.hidden, rng)
         total = known_total(curator)
         rho, how = curator.remaining, self._how
-        rounds = self.rounds or rounds_for(total, rho, how, _NOISE)
+        rounds = self.rounds or rounds_for(total, rho, how, _NOISE, 2 * len(curator.domain))
         measured = run_generator(curator, network, cells, total, rho, rounds, how, progress)
         leave_uniform(curator, measured, "Name them in the workload, or give more budget or rounds")
         return finished(network, total, workload, {a for m in measured for a in m})
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """By the number of rounds."""
-        rounds = self.rounds or rounds_for(sizes.rows, sizes.rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(sizes.rows, sizes.rho, self._how, _NOISE, 2 * sizes.columns)
         return training_outlay(sizes, self._how, rounds, self.batch, self.hidden)
 
     @property

@@ -2,7 +2,7 @@
 
 Pretraining costs nothing. As published, each epoch adds the worst public query and fits all those added so far. Where
 the mixture itself is learnt, it starts as a latent-class mixture of the public rows, which takes a second instead of
-minutes and ends closer to them.
+minutes.
 """
 
 import numpy as np
@@ -36,8 +36,8 @@ from openprior.tables.table import Table
 __all__ = ["GemPub"]
 
 PRETRAININGS = ("automatic", "classes", "queries")
-_NOISE = 0.003
-"""How much noise of one count, as a share of the table, is worth a round."""
+_NOISE = 0.04
+"""That rounds may have, over n^(2/3)."""
 _PATIENCE, _CLOSE = 100, 0.001
 """Epochs without gain after which the learning rate is halved, and the largest error at which pretraining ends."""
 _ROWS = 20_000
@@ -55,11 +55,11 @@ class GemPub(Mechanism):
     good_for = "a public table that lacks some of the private rows; comparison with the published curves"
     public_table = PublicTable.NEEDED
 
-    rounds: int | None = option(default=None, doc="number of rounds T; if not given, by the budget, 1 to 150")
+    rounds: int | None = option(default=None, doc="number of rounds T; if not given, 1 to 150, by the budget")
     variant: str = option(
         default="marginals", doc="marginals | queries: whether a round measures a whole marginal or one cell"
     )
-    alpha: float = option(default=0.67, doc="share of ε₀ that selects")
+    alpha: float = option(default=0.4, doc="share of ε₀ that selects; 0.67 as published")
     batch: int = option(default=256, doc="product distributions in the mixture; 1000 as published")
     hidden: tuple[int, ...] = option(
         default=(),

@@ -22,7 +22,7 @@ from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
-from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, levels
+from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, WorstCellScores, levels
 from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
@@ -201,6 +201,37 @@ def test_signed_cell_scores(answer: float, unit: Unit) -> None:
         np.testing.assert_array_equal(
             levels(scores, Histograms(h), unit).values, [*beyond, *(-b for b in beyond)]
         )
+def worst_cells(
+    domain: Domain, marginals: Iterable[Marginal], answer: float | None = None
+) -> WorstCellScores:
+    """Scores by the worst cell, which is always the first if no answer is given."""
+    cells = Cells(domain, marginals)
+    first = np.concatenate([reference(domain.size(m), FAR, NEAR) for m in cells.marginals])
+    return WorstCellScores(cells, first if answer is None else np.full(len(cells), answer))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ids)
+@pytest.mark.parametrize("answer", [None, 0.0, 0.37, 1.5, 9.0, -2.2])
+def test_scores_of_worst_cells(answer: float | None, unit: Unit) -> None:
+    scores = worst_cells(DOMAIN, [("a",), ("k", "b"), ("k", "a", "b")], answer)
+    assert scores.sensitivity(unit) == unit.rows_per_person
+    check_levels(scores, unit, reached=answer in (None, 0.0, -2.2))
+    for h in tables(unit.relation)[::9]:
+        found = levels(scores, Histograms(h), unit).values
+        parts = scores.cells.split(scores.answers)
+        by_hand = [np.abs(counts_of(h, m) - np.rint(4 * part) / 4).max() * 4 for m, part in parts.items()]
+        assert found.tolist() == by_hand
+
+
+def test_answers_of_another_number_or_not_finite_are_refused() -> None:
+    cells = Cells(DOMAIN, [("a",), ("k", "b")])
+    with pytest.raises(PrivacyError, match="one answer per cell"):
+        WorstCellScores(cells, np.zeros(2))
+    for wrong in (np.nan, np.inf, 2.0**41):
+        with pytest.raises(PrivacyError, match="finite"):
+            WorstCellScores(cells, np.full(6, wrong)).check(DOMAIN)
+    with pytest.raises(PrivacyError, match="does not have"):
+        WorstCellScores(cells, np.zeros(6)).check(Domain({"a": 2, "k": 2}))
 
 
 def check_levels(scores: Scores, unit: Unit, *, reached: bool) -> None:
@@ -324,6 +355,8 @@ def test_one_charge_pays_for_all_parts(verb: str, noise: str, unit: Unit) -> Non
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
 @pytest.mark.parametrize("kind", ["cells", "signed cells", "L1", "jam"])
 @pytest.mark.parametrize("how", ["exponential", "with replacement", "permute-and-flip"])
+@pytest.mark.parametrize("kind", ["cells", "worst cells", "L1", "jam"])
+@pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
 def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: Unit) -> None:
     """A selection whose levels move by s of S costs (s/S)² of its price (range ε·s/S, or ε·s/S-DP)."""
     inside = Domain({"a": 2, "b": 2})
@@ -332,6 +365,10 @@ def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: 
     if "cells" in kind:
         scored = CellScores if kind == "cells" else SignedCellScores
         scores = scored(cells, np.arange(len(cells)), np.full(len(cells), FAR))
+    if kind == "cells":
+        scores = CellScores(cells, np.arange(len(cells)), np.full(len(cells), FAR))
+    elif kind == "worst cells":
+        scores = worst_cells(inside, [("a", "b"), ("a",)])
     else:
         scores = [one_term(("a",))] if kind == "L1" else [jam(("a", "b")), one_term(("a",), weight=0.5)]
     part = unit.part()
