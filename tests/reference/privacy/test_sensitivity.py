@@ -201,6 +201,8 @@ def test_signed_cell_scores(answer: float, unit: Unit) -> None:
         np.testing.assert_array_equal(
             levels(scores, Histograms(h), unit).values, [*beyond, *(-b for b in beyond)]
         )
+
+
 def worst_cells(
     domain: Domain, marginals: Iterable[Marginal], answer: float | None = None
 ) -> WorstCellScores:
@@ -353,20 +355,16 @@ def test_one_charge_pays_for_all_parts(verb: str, noise: str, unit: Unit) -> Non
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
-@pytest.mark.parametrize("kind", ["cells", "signed cells", "L1", "jam"])
+@pytest.mark.parametrize("kind", ["cells", "signed cells", "worst cells", "L1", "jam"])
 @pytest.mark.parametrize("how", ["exponential", "with replacement", "permute-and-flip"])
-@pytest.mark.parametrize("kind", ["cells", "worst cells", "L1", "jam"])
-@pytest.mark.parametrize("how", ["exponential", "permute-and-flip"])
 def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: Unit) -> None:
     """A selection whose levels move by s of S costs (s/S)² of its price (range ε·s/S, or ε·s/S-DP)."""
     inside = Domain({"a": 2, "b": 2})
     cells = Cells(inside, [("a", "b"), ("a",)])
     scores: Scores
-    if "cells" in kind:
+    if kind in ("cells", "signed cells"):
         scored = CellScores if kind == "cells" else SignedCellScores
         scores = scored(cells, np.arange(len(cells)), np.full(len(cells), FAR))
-    if kind == "cells":
-        scores = CellScores(cells, np.arange(len(cells)), np.full(len(cells), FAR))
     elif kind == "worst cells":
         scores = worst_cells(inside, [("a", "b"), ("a",)])
     else:
