@@ -22,9 +22,16 @@ from tests.conftest import arrow, random_table
 QUICK: dict[str, dict[str, Any]] = {"tilt": {"particles": 1000, "rounds": 3}}
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
+SLOW = ("hdmm with queries", "ide by hdmm")
+MECHANISMS["hdmm with queries"] = op.mechanisms()["hdmm"](
+    queries=("prefixes(area)", "ranges(c, 0-1, 1-2)")  # from weighted sums
+)
+MECHANISMS["ide by hdmm"] = op.Ide(answers="hdmm", queries=("prefixes(area)",), order="drawn", updates=2)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in MECHANISMS]
+)
 def test_no_promise_is_broken(name: str) -> None:
     # One run per setting: the settings begin with different kinds of runs. Few for tilt, which is slow.
     audited = op.audit(MECHANISMS[name], runs=1, neighbours=1 if name == "tilt" else 2)

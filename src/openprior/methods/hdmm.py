@@ -101,11 +101,11 @@ class Hdmm(Mechanism):
                 pure=curator.is_pure,
             )
         asked = plan_queries([Queries.parse(text, curator.domain) for text in self.queries], self.noise)
-        shares = [self.query_share / len(self.queries)] * len(self.queries)
-        rho, *rhos = curator.shares([1.0 - sum(shares), *shares])
+        each = [self.query_share / len(self.queries) for _ in self.queries]
+        rho, *rhos = curator.shares([1.0 - self.query_share if each else 1.0, *each])
         leave_uniform(curator, workload.marginals, "Name them in the workload to have them measured.")
         curator.remark(_words(plan, curator, workload, rho))
-        measured = measured_by(curator, plan, rho if self.queries else curator.remaining, self.noise)
+        measured = measured_by(curator, plan, rho, self.noise)
         measure_queries(curator, asked, rhos)
         with phase("reconstructing"):
             return put_together(curator, workload, measured, self.noise)
