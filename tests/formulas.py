@@ -11,10 +11,14 @@ under add/remove, on the whole table and inside a partition:
     weighted sums  those of a marginal times the largest sum, and sum of squares, of the weights that one cell has
     score          1024Δ, squared (over cells 4Δ); whole tables only
     best mixture   64Δ + 2, squared; whole tables under replace-one only
+    residuals      of columns with nᵢ values, γ = Πnᵢ: one row has a = γΠ(nᵢ−1) and L1 norm L = Π2(nᵢ−1); two rows that
+                   differ in one column alone, that with fewest values n, are a + a/(n−1) apart, twice (L2²)
+    together       the sum of its parts', each times its factor; squared for L2²
 """
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 __all__ = ["epsilon_by_hand", "rho_by_hand", "sensitivity_by_hand"]
@@ -40,6 +44,21 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
         assert kind == "cell" or part or not replace
         moved = twice if part else 1
         return moved * rows, moved * rows**2
+    if kind == "residuals":
+        sizes = event["sizes"]
+        row, length = (math.prod(n * (n - 1) for n in sizes), math.prod(2 * (n - 1) for n in sizes))
+        if not replace:
+            return length * rows, row * rows**2
+        apart = 2 * length if part else max(_apart(sizes, other) for other in _cells(sizes))
+        return apart * rows, 2 * (row + row // (min(sizes) - 1)) * rows**2
+    if kind == "together":
+        inside = {"part": event["part"]} if part else {}
+        each = [sensitivity_by_hand({**fact, **inside}, relation, rows) for fact in event["parts"]]
+        times = event["times"]
+        return (
+            sum(m * one for m, (one, _) in zip(times, each, strict=True)),
+            sum(m**2 * two for m, (_, two) in zip(times, each, strict=True)),
+        )
     assert not part
     if kind == "score":
         steps = (4 if event["over"] == "cells" else 1024) * rows
@@ -66,6 +85,20 @@ def epsilon_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> f
     if event["event"] == "laplace":
         return sensitivity_by_hand(event, relation, rows)[0] / event["scale"]
     return event["epsilon"] * event["draws"] * _touched(event, relation)
+
+
+def _cells(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*(range(n) for n in sizes))
+
+
+def _apart(sizes: Sequence[int], other: tuple[int, ...]) -> int:
+    """The L1 distance of the residuals of a row of zeros and of another row, cell by cell."""
+
+    def value(row: tuple[int, ...], cell: tuple[int, ...]) -> int:
+        return math.prod(n - 1 if r == c else -1 for n, r, c in zip(sizes, row, cell, strict=True))
+
+    zeros = (0,) * len(sizes)
+    return sum(abs(value(zeros, cell) - value(other, cell)) for cell in _cells(sizes))
 
 
 def _touched(event: Mapping[str, Any], relation: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openprior.guidance.tune import tune
     from openprior.methods.aim import Aim
     from openprior.methods.base import mechanisms
+    from openprior.methods.hdmm import Hdmm
     from openprior.methods.hierarchy.method import Hierarchy
     from openprior.methods.ide import Ide
     from openprior.methods.jam import JamPgm
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aim",
     "Certificate",
+    "Hdmm",
     "Hierarchy",
     "Ide",
     "JamPgm",
@@ -81,6 +83,7 @@ __all__ = [
 _HOMES = {
     "Aim": "methods.aim",
     "Certificate": "releases.certificate",
+    "Hdmm": "methods.hdmm",
     "Hierarchy": "methods.hierarchy.method",
     "Ide": "methods.ide",
     "JamPgm": "methods.jam",

@@ -23,7 +23,7 @@ QUICK: dict[str, dict[str, Any]] = {"tilt": {"particles": 1000, "rounds": 3}}
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
 SLOW = ("hdmm with queries", "ide by hdmm")
-MECHANISMS["hdmm with queries"] = op.mechanisms()["hdmm"](
+MECHANISMS["hdmm with queries"] = op.Hdmm(
     queries=("prefixes(area)", "ranges(c, 0-1, 1-2)")  # from weighted sums
 )
 MECHANISMS["ide by hdmm"] = op.Ide(answers="hdmm", queries=("prefixes(area)",), order="drawn", updates=2)

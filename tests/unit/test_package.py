@@ -10,6 +10,7 @@ import openprior as op
 PUBLIC = {
     "Aim",
     "Certificate",
+    "Hdmm",
     "Hierarchy",
     "Ide",
     "JamPgm",

@@ -97,7 +97,10 @@ class Model(ABC):
 
     @abstractmethod
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
-        """Estimated counts of each marginal, flat in C order of its columns in the domain's order."""
+        """Estimated counts of each marginal, flat in C order of its columns in the domain's order.
+
+        Not negative, unless they are sums of measurements and nothing else (`noise_alone`).
+        """
 
     def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats] | None:
         """How far each answer may be off, as far as the model itself can tell; None if it cannot."""

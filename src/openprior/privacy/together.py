@@ -1,8 +1,8 @@
 """Many counts as one vector, each times a whole number: one event, one charge and one draw for thousands of marginals.
 
-A charge and an outcome under seal are several writes to disk, milliseconds each, so thousands of measurements whose shares
-are known before the first are better made at once. How sharply each part is measured is in its factor: the same noise
-on m times the counts is noise m times smaller on the counts.
+A charge and an outcome under seal are several writes to disk, milliseconds each; so measurements by the thousand, whose
+shares are known before the first, are better made at once. How sharply each part is measured is in its factor: the same
+noise on m times the counts is noise m times smaller on the counts.
 """
 
 from collections.abc import Iterator

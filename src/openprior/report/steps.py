@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.events import Event, Laplace, Noisy, Part, Selection
+from openprior.privacy.residual_statistics import Residuals
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
+from openprior.privacy.together import Together
 from openprior.privacy.weighted_sums import WeightedSums
+from openprior.questions.workload import Marginal, closure
 from openprior.releases.certificate import Certificate
 from openprior.report.words import count, plain
 from openprior.schema.base import Schema
@@ -20,6 +23,7 @@ GROUPS = {
     "more": "Counting three or more columns together",
     "cells": "Counting single cells",
     "sums": "Counting sums of cells",
+    "together": "Counting many tables at once",
     "total": "Counting all rows",
     "choice": "Choosing what to count",
     "score": "Measuring an error",
@@ -46,6 +50,8 @@ class Step:
     """The columns it counted, levels of hierarchies as the column below them."""
     cells: frozenset[str] | None
     """The columns of which it counted all combinations; None if it counted something else."""
+    tables: tuple[frozenset[str], ...]
+    """The same, of a step that counted many tables together."""
     part: Part | None
     parts: int
     """How many parts the partition has."""
@@ -66,7 +72,7 @@ def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -
     statistic = event.statistic if isinstance(event, Noisy) else None
     counts_rows = statistic is not None and statistic.is_count
     in_rows = counts_rows and not isinstance(statistic, WeightedSums)
-    sigma = event.standard_deviation if isinstance(event, Noisy) and in_rows else None
+    sigma = _rows_off(event) if isinstance(event, Noisy) and in_rows else None
     columns = statistic.marginal if statistic is not None and counts_rows else ()
     involved = {*columns, *(() if event.part is None else event.part.keys)} if columns else set()
     return Step(
@@ -80,6 +86,7 @@ def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -
         share=cost / limit if limit else 0.0,
         columns=frozenset(schema.levels[a].column if a in schema.levels else a for a in involved),
         cells=frozenset(a for a in involved if a not in schema.levels) if _tells_all(statistic) else None,
+        tables=_tables(statistic),
         part=event.part,
         parts=1 if event.part is None else math.prod(schema.full_domain[k] for k in event.part.keys),
     )
@@ -93,8 +100,10 @@ def _group(statistic: Statistic | None) -> str:
             return {1: "one", 2: "two"}.get(len(statistic.marginal), "more")
         case CellCount():
             return "cells"
-        case QueryAnswers() | WeightedSums():
+        case QueryAnswers() | Residuals() | WeightedSums():
             return "sums"
+        case Together():
+            return "together"
         case Total():
             return "total"
         case _:
@@ -106,6 +115,29 @@ def _tells_all(statistic: Statistic | None) -> bool:
     if isinstance(statistic, QueryAnswers | WeightedSums):
         return statistic.text.startswith(("marginal(", "prefixes("))
     return isinstance(statistic, Counts)
+
+
+def _tables(statistic: Statistic | None) -> tuple[frozenset[str], ...]:
+    """The tables that follow from parts measured together: all of whose residual components are in one of them."""
+    if not isinstance(statistic, Together):
+        return ()
+    known: set[Marginal] = {()}
+    for part in statistic.parts:
+        known.update([part.marginal] if isinstance(part, Residuals) else closure([part.marginal]))
+    return tuple(
+        frozenset(part.marginal) for part in statistic.parts if known.issuperset(closure([part.marginal]))
+    )
+
+
+def _rows_off(event: Noisy) -> float:
+    """The standard deviation of the noise in rows; of many tables together, on the one that has least."""
+    statistic, sigma = event.statistic, event.standard_deviation
+    parts = (
+        zip(statistic.times, statistic.parts, strict=True)
+        if isinstance(statistic, Together)
+        else [(1, statistic)]
+    )
+    return sigma / max(times * (part.scale if isinstance(part, Residuals) else 1) for times, part in parts)
 
 
 def _what(event: Event) -> str:
@@ -139,6 +171,8 @@ def whole(steps: Iterable[Step]) -> set[frozenset[str]]:
     found: set[frozenset[str]] = set()
     parts: dict[tuple[frozenset[str], frozenset[str], tuple[str, ...]], set[tuple[int, ...]]] = {}
     for step in steps:
+        if step.part is None:
+            found.update(step.tables)
         if not step.cells:
             continue
         if step.part is None:

@@ -19,6 +19,7 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
+from tests.formulas import sensitivity_by_hand
 
 Ints = NDArray[np.int64]
 UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 2)]
@@ -92,6 +93,18 @@ def test_all_ways_across_two_parts(sizes: tuple[int, ...], unit: Unit) -> None:
     one, two = changes(2 * cells, unit).reshape(-1, 2, cells).transpose(1, 0, 2) @ matrix
     assert (np.abs(one).sum(axis=1) + np.abs(two).sum(axis=1)).max() == declared.l1
     assert ((one**2).sum(axis=1) + (two**2).sum(axis=1)).max() == declared.l2_squared
+
+
+@pytest.mark.parametrize("unit", [*UNITS, *(unit.part() for unit in UNITS)], ids=str)
+@pytest.mark.parametrize("sizes", [(2,), (2, 3), (5, 3), (3, 2, 4)])
+def test_the_formulas_by_hand_are_the_same(sizes: tuple[int, ...], unit: Unit) -> None:
+    statistic, _ = residuals(sizes)
+    declared = statistic.sensitivity(unit)
+    event = {**statistic.to_dict(), **({"part": {}} if unit.partitioned else {})}
+    assert sensitivity_by_hand(event, unit.relation, unit.rows_per_person) == (
+        declared.l1,
+        declared.l2_squared,
+    )
 
 
 def test_a_sum_of_twice_the_squares_would_be_too_little_under_replace_one() -> None:

@@ -282,7 +282,7 @@ def test_hdmm_answers_queries_from_sums_with_exact_errors(
     made = op.release(
         private, schema=SCHEMA, workload=1, epsilon=20, delta=0 if noise == "laplace" else 1e-6, seed=1,
         relation=relation, out=tmp_path / "r", format=kind,
-        mechanism=op.mechanisms()["hdmm"](noise=noise, queries=["prefixes(age)", {"sex": "F"}], query_share=0.7),
+        mechanism=op.Hdmm(noise=noise, queries=["prefixes(age)", {"sex": "F"}], query_share=0.7),
     )  # fmt: skip
     made.certificate.recheck()
     *_, sums, own = made.certificate.events
@@ -308,7 +308,7 @@ def test_weights_that_were_changed_in_a_release_are_found(tmp_path: Path) -> Non
     """Lighter weights would make the same noise look as if it had cost less."""
     op.release(
         table(1), schema=SCHEMA, workload=1, epsilon=1, delta=1e-6, seed=1, out=tmp_path / "r",
-        mechanism=op.mechanisms()["hdmm"](queries=["prefixes(age)"]),
+        mechanism=op.Hdmm(queries=["prefixes(age)"]),
     )  # fmt: skip
     certificate = op.open_release(tmp_path / "r").certificate
     sums = certificate.events[-1]
