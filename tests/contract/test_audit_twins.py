@@ -26,6 +26,7 @@ from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import CellCount, Counts
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.tables.encode import Table
 from openprior.tables.limit import RowLimit
 
@@ -207,6 +208,19 @@ def test_a_marginal_that_moves_by_more_than_it_says(monkeypatch: pytest.MonkeyPa
     caught(found, "moved 1.41 times its own")
     caught(found, "costs 2 times its charge")
     assert audited(op.Mst(), "add-remove").ok  # there it is right
+
+
+def test_weights_that_are_charged_by_the_lightest_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell 3 has 5 and 1 of the sums; who pays for cell 0 alone pays for 3."""
+
+    def steps(curator: Curator) -> Any:
+        known_total(curator)
+        sums = WeightedSums("prefixes(area)", AREA, ((0, 3), (1, 4), (2, 4), (3, 5), (2, 1, 1)))
+        return curator.measure(sums, 0.5 * curator.remaining).values[:4] / 4
+
+    assert audited(Probe(steps), "replace-one").ok
+    monkeypatch.setattr(WeightedSums, "column_norms", (3, 9))
+    caught(audited(Probe(steps), "replace-one"), "moved 1.53 times its own")
 
 
 def test_a_public_candidate_of_sensitivity_2(monkeypatch: pytest.MonkeyPatch) -> None:
