@@ -38,6 +38,7 @@ NESTED = Schema(
 )
 _RUNS: dict[str, dict[str, Any]] = {
     "mst": {"schema": FLAT, "mechanism": op.Mst(), "delta": 1e-6},
+    "together": {"schema": FLAT, "mechanism": op.Hdmm(), "delta": 1e-6, "relation": "add-remove"},
     "parts": {
         "schema": NESTED,
         "mechanism": op.Hierarchy(levels=(("state",), ("area",)), inner=op.Mst()),

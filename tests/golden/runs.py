@@ -130,6 +130,7 @@ _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pmw-pub as published", "flat", {}),
     ("pmw-pub by permute-and-flip", "flat", {}),
     ("mwem in groups", "flat", {}),
+    ("hdmm, pure", "flat", _PURE),
     ("ide, pure", "flat", _PURE),
     ("ide by expected error", "flat", {}),
     ("hierarchy by area", "grouped", {}),
@@ -148,6 +149,8 @@ def _mechanism(name: str) -> Any:
         return op.PmwPub(rounds=5, selection="permute-and-flip", start="uniform")
     if name == "mwem in groups":
         return op.Mwem(groups=(("a", "b"), ("c", "d")), rounds=6)
+    if name == "hdmm, pure":
+        return op.Hdmm(noise="laplace")
     if name == "ide, pure":
         return op.Ide(noise="laplace", queries=("prefixes(d)", "ranges(c, 0-1, 2-3)"))
     if name == "ide by expected error":

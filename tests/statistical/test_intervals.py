@@ -21,6 +21,9 @@ MARGINALS = [m for k in (1, 2, 3) for m in op.all_marginals(k).on(SCHEMA.domain)
 TRUTH = count_table(encode_table(PRIVATE, SCHEMA), MARGINALS)
 
 SETTINGS = {
+    "hdmm": (op.Hdmm(), 10, 1e-6, "replace-one"),
+    "hdmm, add-remove": (op.Hdmm(), 10, 1e-6, "add-remove"),
+    "hdmm, pure": (op.Hdmm(noise="laplace"), 10, 0.0, "replace-one"),
     "mst": (op.Mst(), 25, 1e-6, "replace-one"),
     "mst, add-remove": (op.Mst(), 25, 1e-6, "add-remove"),
     "aim": (op.Aim(), 15, 1e-6, "replace-one"),

@@ -99,7 +99,7 @@ class WeightedSums(Statistic):
         """W [sums, cells]; refuses one that memory has no room for."""
         if len(self.weights) * cells > MAX_ENTRIES:
             raise PrivacyError(
-                f"{len(self.weights):,} weighted sums over {cells:,} cells have more than {MAX_ENTRIES:,} entries; too many"
+                f"{len(self.weights):,} weighted sums over {cells:,} cells are too many for one matrix; use fewer"
             )
         table = np.zeros((len(self.weights), cells), np.int64)
         for line, (first, *weights) in zip(table, self.weights, strict=True):

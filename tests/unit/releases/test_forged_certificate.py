@@ -12,7 +12,7 @@ from openprior.releases.certificate import FORMAT, NOT_PRIVATE, Certificate
 from openprior.releases.check import check_release
 from tests.forgery import is_true, made, mutations, written
 
-KINDS = ("mst", "parts", "pure")
+KINDS = ("mst", "parts", "pure", "together")
 FREE = re.compile(
     r"(: dataset and run swapped|mechanism|dataset|run|remarks|options|versions\.\w+|versions: \w+ and \w+ swapped"
     r"|description\.\w+|description: \w+ and \w+ swapped"

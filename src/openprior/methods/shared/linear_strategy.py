@@ -20,7 +20,7 @@ no less than a marginal's 2), so the marginal on B tells component B at least as
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,8 +170,6 @@ class _Parts:
         shows. The best r_B for a given z = (Mq)_B makes the first two terms 2√(c_B·k_B) − k_B·z up to z = √(c_B/k_B),
         and r_B = 0 and c_B/z from there on: so q ≥ 0 is all that L-BFGS has to find, and there is one minimum only.
         """
-        from scipy.optimize import minimize
-
         if not self._names:
             return Strategy((), np.zeros(0), 0.0)
         own = self._by_themselves() if with_residuals else []
@@ -189,19 +187,12 @@ class _Parts:
             cost = (self._burdens / inside + slope * (z - inside)).sum() + self._prices @ (x * scale)
             return float(cost) / size, (self._transposed @ slope + self._prices) * scale / size
 
-        limits = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-14, "gtol": 1e-10}
-        least = [(0.0 if own else _LEAST, None)] * len(scale)
-        end = minimize(
-            value, np.full(len(scale), 0.5), jac=True, method="L-BFGS-B", bounds=least, options=limits
-        )
-        precision = np.asarray(end.x) * scale
+        precision = _descend(value, np.full(len(scale), 0.5), least=0.0 if own else _LEAST)[1] * scale
         return self._strategy(precision, np.maximum(enough - self._matrix @ precision, 0.0), own)
 
     def sharing_epsilon(self, rng: np.random.Generator) -> Strategy:
         """The least error for marginals where ε adds up: L-BFGS on the logarithms of their shares θ, from a few places,
         as there may be several minima. A marginal's precision is θ²/m, and the logarithm of Σ_B c_B/(Mq)_B descends."""
-        from scipy.optimize import minimize
-
         count = len(self._names)
         if not count:
             return Strategy((), np.zeros(0), 0.0)
@@ -218,10 +209,9 @@ class _Parts:
             down = -2 * weight * pull / loss
             return math.log(loss), np.asarray(down - shares * down.sum())
 
-        limits = {"maxiter": 3000, "ftol": 1e-13, "gtol": 1e-9}
         starts = [np.zeros(count), *(rng.normal(0, 2, count) for _ in range(_RESTARTS))]
-        ends = [minimize(value, t, jac=True, method="L-BFGS-B", options=limits) for t in starts]
-        shares = _softmax(np.asarray(min(ends, key=lambda end: float(end.fun)).x))
+        ends = [_descend(value, start) for start in starts]
+        shares = _softmax(min(ends, key=lambda end: end[0])[1])
         return self._strategy(shares**2 / self._prices, np.zeros(count), [], power=2)
 
     def _strategy(
@@ -250,6 +240,23 @@ class _Parts:
     def _only_there(self, marginals: NDArray[np.bool_], alone: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The components that nothing which is kept tells, however little it would."""
         return np.asarray(~((self._matrix @ marginals.astype(float) > 0) | alone))
+
+
+def _descend(
+    value: Callable[[Floats], tuple[float, Floats]], start: Floats, least: float | None = None
+) -> tuple[float, Floats]:
+    """The least value that L-BFGS finds from here, and where; a function that gives value and gradient.
+
+    On one thread: vectors this short are not worth starting others, which on a busy machine takes milliseconds a step.
+    """
+    from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
+
+    limits = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-14, "gtol": 1e-10}
+    bounds = None if least is None else [(least, None)] * len(start)
+    with threadpool_limits(1):
+        end = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
+    return float(end.fun), np.asarray(end.x)
 
 
 def _softmax(t: Floats) -> Floats:
