@@ -23,7 +23,8 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
 from openprior.privacy.noise import SecureNoise
 from openprior.privacy.scores import L1Score
-from openprior.privacy.statistics import CellCount, Counts
+from openprior.privacy.statistics import CellCount, Counts, Sensitivity
+from openprior.privacy.together import Together
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
 from openprior.privacy.weighted_sums import WeightedSums
@@ -221,6 +222,19 @@ def test_weights_that_are_charged_by_the_lightest_cell(monkeypatch: pytest.Monke
     assert audited(Probe(steps), "replace-one").ok
     monkeypatch.setattr(WeightedSums, "column_norms", (3, 9))
     caught(audited(Probe(steps), "replace-one"), "moved 1.53 times its own")
+
+
+def test_residuals_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under add/remove a vector of many counts with its factors forgotten; every neighbour shows it."""
+
+    def forgotten(self: Together, unit: Unit) -> Sensitivity:
+        each = [part.sensitivity(unit) for part in self.parts]
+        return Sensitivity(sum(s.l1 for s in each), sum(s.l2_squared for s in each))
+
+    residuals = op.Hdmm(strategy="residuals")
+    assert audited(residuals, "add-remove").ok
+    monkeypatch.setattr(Together, "sensitivity", forgotten)
+    caught(audited(residuals, "add-remove"), "times its own")
 
 
 def test_a_public_candidate_of_sensitivity_2(monkeypatch: pytest.MonkeyPatch) -> None:

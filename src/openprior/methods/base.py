@@ -242,7 +242,7 @@ def pure_choices() -> str:
     """The mechanisms that can promise δ = 0, with the options for it, in words.
 
     >>> pure_choices()
-    'hdmm with noise = laplace or hierarchy with noise = laplace or ide with noise = laplace'
+    'hdmm with noise = laplace, strategy = best or hierarchy with noise = laplace or ide with noise = laplace'
     """
     choices = []
     for name, mechanism in mechanisms().items():

@@ -51,7 +51,7 @@ class Hdmm(Mechanism):
         "unbiased answers with exact 95 % intervals, of many marginals at once; no public table; pure ε-DP"
     )
     public_table = PublicTable.NOT_USED
-    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace"}
+    pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace", "strategy": "best"}
 
     strategy: str = option(
         default="best",
@@ -87,7 +87,11 @@ class Hdmm(Mechanism):
         rng: np.random.Generator,
         progress: Tell,
     ) -> Model:
-        """Plan, measure, put together; the public table is not looked at."""
+        """Plan, measure, put together; the public table is not looked at.
+
+        Questions that are not marginals would be planned beside these, with a share of the budget that is fixed before
+        the first measurement, too.
+        """
         with phase("choosing what to measure"):
             plan = plan_linear(
                 workload,

@@ -19,6 +19,7 @@ from openprior.privacy.events import Event, Noisy
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import statistic_from_dict
 from openprior.privacy.strict import Record
+from openprior.privacy.together import Together
 from openprior.releases.table_files import read_csv, write_table
 from openprior.schema.base import Schema
 from openprior.schema.columns import arrow_type
@@ -65,15 +66,15 @@ class Measurements:
         which = pa.array(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
         labels = {name: level.labels for name, level in schema.levels.items()}
         labels |= {c.name: c.labels for c in schema.columns}
-        columns, places = (
-            zip(*(self._words(i, labels) for i in self._items), strict=True) if sizes else ((), ())
-        )
+        told = [piece for i in self._items for piece in self._words(i, labels)]
+        columns, places, lengths = zip(*told, strict=True) if told else ((), (), ())
+        piece = pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
         table = pa.table(
             {
                 "measurement": which,
-                "marginal": pa.DictionaryArray.from_arrays(which, pa.array(columns, pa.string())),
-                "where": pa.DictionaryArray.from_arrays(which, pa.array(places, pa.string())),
-                "cell": pa.array(np.concatenate([np.arange(s, dtype=np.int64) for s in [*sizes, 0]])),
+                "marginal": pa.DictionaryArray.from_arrays(piece, pa.array(columns, pa.string())),
+                "where": pa.DictionaryArray.from_arrays(piece, pa.array(places, pa.string())),
+                "cell": pa.array(np.concatenate([np.arange(s, dtype=np.int64) for s in [*lengths, 0]])),
                 "value": pa.array(np.concatenate([*(i.values for i in self._items), np.zeros(0)])),
                 "standard_deviation": pa.array(
                     np.repeat([i.sigma for i in self._items], sizes), pa.float64()
@@ -86,12 +87,21 @@ class Measurements:
         ]
         return table.replace_schema_metadata({"openprior": json.dumps(facts)})
 
-    def _words(self, item: Measurement, labels: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-        """Which columns the numbers count, or which queries; and which codes others have, in words."""
+    def _words(
+        self, item: Measurement, labels: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, str, int]]:
+        """Which columns the numbers count, or which queries; which codes others have, in words; and how many numbers.
+
+        What was measured together is named piece by piece, each with its factor, as the numbers have it in them.
+        """
         counted = item.cells(self.domain)
         columns, fixed = (None, item.part) if counted is None else counted
         where = ", ".join(f"{name} = {labels[name][code]}" for name, code in fixed.items())
-        return item.statistic.words if columns is None else " × ".join(columns), where
+        if isinstance(item.statistic, Together):
+            for times, statistic, length in item.statistic.pieces(self.domain):
+                yield f"{times} times {statistic.words}", where, length
+            return
+        yield item.statistic.words if columns is None else " × ".join(columns), where, len(item.values)
 
     @staticmethod
     def load(path: Path, schema: Schema, events: Sequence[Event] = ()) -> "Measurements":
