@@ -29,9 +29,16 @@ QUICK: dict[str, dict[str, Any]] = {
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
 MECHANISMS["gem by queries"] = op.Gem(variant="queries", **SMALL)
+SLOW = ("hdmm with queries", "ide by hdmm")
+MECHANISMS["hdmm with queries"] = op.Hdmm(
+    queries=("prefixes(area)", "ranges(c, 0-1, 1-2)")  # from weighted sums
+)
+MECHANISMS["ide by hdmm"] = op.Ide(answers="hdmm", queries=("prefixes(area)",), order="drawn", updates=2)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in MECHANISMS]
+)
 def test_no_promise_is_broken(name: str) -> None:
     # One run per setting: the settings begin with different kinds of runs. Few for tilt and gem, which are slow.
     audited = op.audit(MECHANISMS[name], runs=1, neighbours=1 if name.startswith(("tilt", "gem")) else 2)

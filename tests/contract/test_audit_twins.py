@@ -31,6 +31,7 @@ from openprior.privacy.statistics import CellCount, Counts, Sensitivity
 from openprior.privacy.together import Together
 from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.vault import PartVault
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.tables.encode import Table
 from openprior.tables.limit import RowLimit
 
@@ -226,6 +227,19 @@ def test_a_regression_that_moves_by_more_than_it_says(monkeypatch: pytest.Monkey
     found = audited(op.ImportanceWeights(noise="laplace"))
     caught(found, "times its own")
     caught(found, "times its charge")
+
+
+def test_weights_that_are_charged_by_the_lightest_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell 3 has 5 and 1 of the sums; who pays for cell 0 alone pays for 3."""
+
+    def steps(curator: Curator) -> Any:
+        known_total(curator)
+        sums = WeightedSums("prefixes(area)", AREA, ((0, 3), (1, 4), (2, 4), (3, 5), (2, 1, 1)))
+        return curator.measure(sums, 0.5 * curator.remaining).values[:4] / 4
+
+    assert audited(Probe(steps), "replace-one").ok
+    monkeypatch.setattr(WeightedSums, "column_norms", (3, 9))
+    caught(audited(Probe(steps), "replace-one"), "moved 1.53 times its own")
 
 
 def test_residuals_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:

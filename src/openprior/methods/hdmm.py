@@ -10,7 +10,6 @@ Privacy: the private table is read by the curator's measurements alone, whose sh
 and sum to 1; with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -28,7 +27,7 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.asked_queries import queries_in_codes, queries_option
+from openprior.methods.shared.asked_queries import queries_option, with_codes
 from openprior.methods.shared.linear_measuring import measured_by, put_together
 from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check_linear, plan_linear
 from openprior.methods.shared.query_strategy import measure_queries, plan_queries
@@ -78,8 +77,7 @@ class Hdmm(Mechanism):
 
     def fitted(self, schema: Schema) -> "Hdmm":
         """With codes for the labels in queries."""
-        texts = queries_in_codes(self.queries, schema)
-        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
+        return with_codes(self, schema)
 
     def run(
         self,
@@ -105,11 +103,11 @@ class Hdmm(Mechanism):
                 pure=curator.is_pure,
             )
         asked = plan_queries([Queries.parse(text, curator.domain) for text in self.queries], self.noise)
-        shares = [self.query_share / len(self.queries)] * len(self.queries)
-        rho, *rhos = curator.shares([1.0 - sum(shares), *shares])
+        each = [self.query_share / len(self.queries) for _ in self.queries]
+        rho, *rhos = curator.shares([1.0 - self.query_share if each else 1.0, *each])
         leave_uniform(curator, workload.marginals, "Name them in the workload to have them measured.")
         curator.remark(_words(plan, curator, workload, rho))
-        measured = measured_by(curator, plan, rho if self.queries else curator.remaining, self.noise)
+        measured = measured_by(curator, plan, rho, self.noise)
         measure_queries(curator, asked, rhos)
         with phase("reconstructing"):
             return put_together(curator, workload, measured, self.noise)

@@ -9,7 +9,6 @@ Privacy: the private table is read by the curator's measurements alone, whose sh
 with Laplace noise and δ = 0 their ε add up to the run's. Everything after is post-processing. ∎
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -29,7 +28,7 @@ from openprior.methods.base import (
     option,
     register,
 )
-from openprior.methods.shared.asked_queries import queries_in_codes, queries_option
+from openprior.methods.shared.asked_queries import queries_option, with_codes
 from openprior.methods.shared.dependence import Dependence
 from openprior.methods.shared.linear_answers import LinearAnswers
 from openprior.methods.shared.noisy_answers import answers_by_strategy, answers_one_by_one
@@ -117,9 +116,8 @@ class Ide(Mechanism):
         return self.noise == "laplace"
 
     def fitted(self, schema: Schema) -> "Ide":
-        """With codes for the labels in queries; nothing is read to know that a label is none."""
-        texts = queries_in_codes(self.queries, schema)
-        return self if texts == self.queries else dataclasses.replace(self, queries=texts)
+        """With codes for the labels in queries."""
+        return with_codes(self, schema)
 
     def run(
         self,

@@ -21,10 +21,12 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 
-__all__ = ["MAX_WEIGHTS", "WeightedSums"]
+__all__ = ["MAX_ENTRIES", "MAX_WEIGHTS", "WeightedSums"]
 
 MAX_WEIGHTS = 1 << 16
 """That a certificate writes down for one measurement."""
+MAX_ENTRIES = 1 << 24
+"""Of a whole matrix, zeros included: 128 MB."""
 _LARGEST = 1 << 20
 """Of one weight: then no sum over fewer than 2⁴² rows leaves 64 bits."""
 _ROWS = 1 << 42
@@ -94,7 +96,11 @@ class WeightedSums(Statistic):
         return len(self.weights)
 
     def matrix(self, cells: int) -> NDArray[np.int64]:
-        """W [sums, cells]."""
+        """W [sums, cells]; refuses one that memory has no room for."""
+        if len(self.weights) * cells > MAX_ENTRIES:
+            raise PrivacyError(
+                f"{len(self.weights):,} weighted sums over {cells:,} cells are too many for one matrix; use fewer"
+            )
         table = np.zeros((len(self.weights), cells), np.int64)
         for line, (first, *weights) in zip(table, self.weights, strict=True):
             line[first : first + len(weights)] = weights

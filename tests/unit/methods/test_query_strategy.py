@@ -152,6 +152,12 @@ def test_what_is_too_large_is_refused_or_measured_otherwise_before_any_charge() 
     wide[0, ::2] = wide[1, ::3] = True
     queries = Queries("mine", ("a", "b"), wide)
     assert isinstance(query_strategy(queries, "gaussian"), QueryAnswers)
+    wide[:] = False
+    wide[0, 200_000:200_008] = wide[1, 200_004:200_012] = True
+    assert isinstance(query_strategy(Queries("mine", ("a", "b"), wide), "gaussian"), QueryAnswers)
+    forged = WeightedSums("prefixes(a)", ("a",), ((0, 1),) * 9000)
+    with pytest.raises(PrivacyError, match="too many"):
+        coefficients(forged, Queries.parse("prefixes(a)", many))
 
 
 def test_cells_in_the_same_queries_are_lumped() -> None:

@@ -1,5 +1,6 @@
 """Queries by labels: what they count, what they say in a certificate, and their answers in the release."""
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
@@ -10,12 +11,14 @@ import pytest
 
 import openprior as op
 from openprior.command_line import arguments
-from openprior.errors import OpenPriorWarning, OptionError, WorkloadError
+from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, WorkloadError
 from openprior.methods.shared.linear_answers import answers_of
 from openprior.models.support import SupportModel
+from openprior.privacy.events import event_from_dict
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import QueryAnswers
+from openprior.privacy.weighted_sums import WeightedSums
 from openprior.questions.queries import Queries
 from openprior.questions.query_labels import conditions_text, in_codes, in_labels, query_texts
 from openprior.releases.intervals import known_answers
@@ -267,3 +270,72 @@ def test_codes_that_look_like_values_are_warned_of() -> None:
         warnings.simplefilter("error")
         op.Ide(queries=["where(age=1-3, sex=0)", "prefixes(age)", "ranges(age, 0-2)"]).fitted(plain)
         op.Ide(queries=["where(sex=1)", {"age": 25}, 'where("home, area"=0)']).fitted(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("noise", "relation", "kind"), [("gaussian", "replace-one", "parquet"), ("laplace", "add-remove", "csv")]
+)
+def test_hdmm_answers_queries_from_sums_with_exact_errors(
+    noise: str, relation: str, kind: str, tmp_path: Path
+) -> None:
+    private = table(1)
+    made = op.release(
+        private, schema=SCHEMA, workload=1, epsilon=20, delta=0 if noise == "laplace" else 1e-6, seed=1,
+        relation=relation, out=tmp_path / "r", format=kind,
+        mechanism=op.Hdmm(noise=noise, queries=["prefixes(age)", {"sex": "F"}], query_share=0.7),
+    )  # fmt: skip
+    made.certificate.recheck()
+    *_, sums, own = made.certificate.events
+    assert isinstance(sums.statistic, WeightedSums) and isinstance(own.statistic, QueryAnswers)
+    spent = [e.cost(made.certificate.unit, pure=noise == "laplace") for e in (sums, own)]
+    limit = 20 if noise == "laplace" else made.certificate.rho
+    assert spent == pytest.approx([0.35 * limit] * 2, rel=1e-6)
+    again = op.open_release(tmp_path / "r").answers()
+    assert again.equals(made.answers())
+    rows = [row for row in again.to_pylist() if row["query"] is not None]
+    people = private.to_pylist()
+    truth = [sum(p["age"] is not None and p["age"] < top for p in people) for top in (18, 30, 45, 60, 100)]
+    truth.append(sum(p["sex"] == "F" for p in people))
+    assert [row["query"] for row in rows[:2]] == ['where(age="[0, 18)")', 'where(age="[0, 18)"|"[18, 30)")']
+    for row, true in zip(rows, truth, strict=True):
+        assert row["basis"] == "measured"
+        assert row["low"] <= true <= row["high"] <= true + 12
+        assert row["low"] <= row["estimate"] <= row["high"]
+    assert rows[0]["standard_error"] != rows[3]["standard_error"]
+
+
+def test_weights_that_were_changed_in_a_release_are_found(tmp_path: Path) -> None:
+    """Lighter weights would make the same noise look as if it had cost less."""
+    op.release(
+        table(1), schema=SCHEMA, workload=1, epsilon=1, delta=1e-6, seed=1, out=tmp_path / "r",
+        mechanism=op.Hdmm(queries=["prefixes(age)"]),
+    )  # fmt: skip
+    certificate = op.open_release(tmp_path / "r").certificate
+    sums = certificate.events[-1]
+    assert isinstance(sums.statistic, WeightedSums)
+    lighter = [[row[0], *(max(1, w // 2) for w in row[1:])] for row in sums.statistic.weights]
+    forged = event_from_dict({**sums.to_dict(), "weights": lighter})
+    changed = dataclasses.replace(certificate, events=(*certificate.events[:-1], forged))
+    with pytest.raises(ReleaseError, match="but was charged"):
+        changed.recheck()
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_ide_can_be_bent_to_hdmm_answers(noise: str, relation: str) -> None:
+    made = op.release(
+        table(1), table(2), schema=SCHEMA, workload=[("age", "sex")], epsilon=20, seed=1, relation=relation,
+        delta=0 if noise == "laplace" else 1e-6,
+        mechanism=op.Ide(choose="workload", queries=["prefixes(age)"], answers="hdmm", noise=noise),
+    )  # fmt: skip
+    made.certificate.recheck()
+    assert isinstance(made.certificate.events[-1].statistic, WeightedSums)
+    spent = made.certificate.epsilon_spent if noise == "laplace" else made.certificate.rho_spent
+    assert spent == pytest.approx(20 if noise == "laplace" else made.certificate.rho, rel=1e-3)
+    truth = np.bincount(encode_table(table(1), SCHEMA).column("age"), minlength=6)
+    np.testing.assert_allclose(made.model.answers([("age",)])[("age",)], truth, atol=15)
+    only = op.release(
+        table(1), table(2), schema=SCHEMA, workload=[("age", "sex")], epsilon=20, seed=1, relation=relation,
+        delta=1e-6, mechanism=op.Ide(choose="none", queries=["prefixes(age)"], answers="hdmm"),
+    )  # fmt: skip
+    assert len(only.certificate.events) == (1 if relation == "replace-one" else 2)

@@ -213,6 +213,13 @@ def test_queries_that_tell_all_cells_count_as_all_cells() -> None:
         {"statistic": "queries", "marginal": ["b"], "queries": "ranges(b, 0-1)", "overlap": 1},
     )
     assert whole(done) == {frozenset("a")}
+    weights = [[0, 40], [1, 50, 7]]
+    (sums,) = steps(
+        {"statistic": "weighted sums", "marginal": ["a"], "queries": "prefixes(a)", "weights": weights}
+    )
+    assert whole([sums]) == {frozenset("a")}
+    assert (sums.group, sums.what, sums.sigma) == ("sums", "weighted sums for prefixes(a)", None)
+    assert sums.noise.endswith("weighted rows")  # such noise is no number of rows
 
 
 def test_parts_count_once_all_of_them_are_there() -> None:

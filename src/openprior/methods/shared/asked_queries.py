@@ -1,15 +1,18 @@
 """The option `queries` of mechanisms: what it is, and how labels in it become codes."""
 
+import dataclasses
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 from openprior.errors import OpenPriorWarning
-from openprior.methods.base import option
+from openprior.methods.base import Mechanism, option
 from openprior.questions.queries import Queries
 from openprior.questions.query_labels import codes_for_values, in_codes, query_texts
 from openprior.schema.base import Schema
 
-__all__ = ["queries_in_codes", "queries_option"]
+__all__ = ["queries_option", "with_codes"]
+
+M = TypeVar("M", bound=Mechanism)
 
 
 def queries_option() -> Any:
@@ -21,8 +24,12 @@ def queries_option() -> Any:
     )
 
 
-def queries_in_codes(texts: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
-    """With codes for labels; refuses what does not fit, and warns of codes that look like values. Reads nothing."""
+def with_codes(mechanism: M, schema: Schema) -> M:
+    """The mechanism with codes for the labels in its queries; nothing is read to know that a label is none.
+
+    Refuses what does not fit the schema, and warns of codes that look like values.
+    """
+    texts: tuple[str, ...] = mechanism.options["queries"]
     coded = tuple(in_codes(text, schema) for text in texts)
     for text in coded:
         Queries.parse(text, schema.domain)
@@ -30,4 +37,4 @@ def queries_in_codes(texts: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
         doubt = codes_for_values(text, schema)
         if doubt is not None:
             warnings.warn(doubt, OpenPriorWarning, stacklevel=4)
-    return coded
+    return mechanism if coded == texts else dataclasses.replace(mechanism, queries=coded)  # type: ignore[call-arg]

@@ -7,6 +7,7 @@ answers together. None of this looks at data; it is done for all queries before 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from openprior.methods.shared.linear_answers import LinearAnswers, answers_of, l
 from openprior.methods.shared.p_identity import p_identity, total_variance
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import QueryAnswers, Statistic
-from openprior.privacy.weighted_sums import MAX_WEIGHTS, WeightedSums
+from openprior.privacy.weighted_sums import MAX_ENTRIES, MAX_WEIGHTS, WeightedSums
 from openprior.progress import phase
+from openprior.questions.frozen import frozen
 from openprior.questions.queries import Queries
 
 __all__ = ["QueryPlan", "as_asked", "measure_queries", "plan_queries", "query_strategy"]
@@ -83,19 +85,28 @@ def query_strategy(queries: Queries, noise: str) -> Statistic:
     most = _room(place)
     if most is None:
         return direct
-    strategy = p_identity(workload, noise=noise, most=most)
+    strategy = _found(cells[:, inside].tobytes(), workload.shape, noise, most)
     if total_variance(strategy, workload, noise=noise) >= len(queries.members) * price:
         return direct
     spread = np.where(place >= 0, strategy[:, place], 0)
     return WeightedSums.of(queries, spread)
 
 
+@lru_cache(maxsize=16)
+def _found(members: bytes, shape: tuple[int, int], noise: str, most: int) -> NDArray[np.int64]:
+    """Searched for once: a hierarchy asks the same in every group."""
+    workload = np.frombuffer(members, np.bool_).reshape(shape).astype(np.float64)
+    return frozen(p_identity(workload, noise=noise, most=most))
+
+
 def _room(place: NDArray[np.intp]) -> int | None:
     """How many sums over all cells a certificate has room for beside one of every group; None if not for these."""
-    held = place[place >= 0]
-    at = np.flatnonzero(place >= 0)
-    first, last = np.full(held.max() + 1, len(place)), np.zeros(held.max() + 1, np.int64)
-    np.minimum.at(first, held, at)
-    np.maximum.at(last, held, at)
+    cells, at = len(place), np.flatnonzero(place >= 0)
+    groups = int(place.max()) + 1
+    first, last = np.full(groups, cells), np.zeros(groups, np.int64)
+    np.minimum.at(first, place[at], at)
+    np.maximum.at(last, place[at], at)
     left = MAX_WEIGHTS - int((last - first + 1).sum())
-    return None if left < 0 else left // len(place)
+    if left < 0 or cells > MAX_WEIGHTS or cells * groups > MAX_ENTRIES:
+        return None
+    return min(left // cells, MAX_ENTRIES // cells - groups)
