@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from openprior.models.base import Model, _kinds
+from openprior.models.components import Average
+from openprior.models.linear import LinearModel
 from openprior.models.product import ProductModel
 from openprior.models.support import SupportModel
 from openprior.models.tilted.replicates import Replicates
@@ -46,11 +48,28 @@ def product() -> ProductModel:
     )
 
 
+def rows_of_linear() -> Model:
+    """The distribution that a linear model's rows are from, which is what it restricts: its answers are no joint."""
+    average = Average(Domain(SIZES))
+    rng = np.random.default_rng(2)
+    for marginal in (("a", "b"), ("b", "c")):
+        average.add_marginal(marginal, rng.uniform(5, 20, Domain(SIZES).size(marginal)), 4.0)
+    model = LinearModel(
+        Domain(SIZES), *average.components(), noise="gaussian", marginals=[("a", "b"), ("b", "c")]
+    )
+    assert model.can_restrict
+    everything = model.restricted({})
+    assert everything is not None
+    assert everything.total == pytest.approx(model.total)
+    return everything
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "support": support,
     "tilted": tilted,
     "product": product,
     "grouped": grouped_model,
+    "linear, its rows": rows_of_linear,
     **{f"graphical, {name}": lambda name=name: make_model(name) for name in SHAPES},
     "graphical, zeros": lambda: make_model("cycle", zeros=0.4),
 }
