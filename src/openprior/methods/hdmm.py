@@ -87,11 +87,7 @@ class Hdmm(Mechanism):
         rng: np.random.Generator,
         progress: Tell,
     ) -> Model:
-        """Plan, measure, put together; the public table is not looked at.
-
-        Questions that are not marginals would be planned beside these, with a share of the budget that is fixed before
-        the first measurement, too.
-        """
+        """Plan, measure, put together; the public table is not looked at."""
         with phase("choosing what to measure"):
             plan = plan_linear(
                 workload,
