@@ -58,6 +58,12 @@ UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 3)]
 TWO = (("state",), ("area", "year"))
 THREE = (("region",), ("state",), ("area", "year"))
 SHORT = (("state",), ("area",))
+QUICK: dict[str, dict[str, Any]] = {
+    "gem": {"batch": 8, "rounds": 6, "steps": 4},
+    "gem-pub": {"batch": 8, "rounds": 2, "steps": 4},
+    "tilt": {"particles": 2000, "rounds": 6},
+}
+"""Options of those that take long with their defaults: here only their budgets matter."""
 units = pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
 
 
@@ -272,7 +278,7 @@ def test_published_spends_four_quarters(unit: Unit, delta: float) -> None:
 
 
 def inside(name: str, levels: tuple[tuple[str, ...], ...] = TWO, **more: Any) -> Hierarchy:
-    return Hierarchy(levels=levels, inner=op.mechanisms()[name](), **more)
+    return Hierarchy(levels=levels, inner=op.mechanisms()[name](**QUICK.get(name, {})), **more)
 
 
 def bent_by(way: str, levels: tuple[tuple[str, ...], ...] = TWO, **more: Any) -> Hierarchy:

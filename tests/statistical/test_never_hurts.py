@@ -76,7 +76,7 @@ def compare(name: str, epsilon: float, *, seeds: int, particles: int) -> float:
     return float(ours / min(without, alone(DIAL[name])))
 
 
-@pytest.mark.parametrize("name", ["unrelated", "renamed"])
+@pytest.mark.parametrize("name", ["unrelated", pytest.param("renamed", marks=pytest.mark.slow)])
 def test_it_never_hurts(name: str) -> None:
     assert compare(name, 1.0, seeds=1, particles=20_000) <= 1.05
 

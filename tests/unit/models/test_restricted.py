@@ -7,6 +7,7 @@ import pytest
 
 from openprior.models.base import Model, _kinds
 from openprior.models.components import Average
+from openprior.models.generator import GeneratorModel
 from openprior.models.linear import LinearModel
 from openprior.models.product import ProductModel
 from openprior.models.support import SupportModel
@@ -64,11 +65,18 @@ def rows_of_linear() -> Model:
     return everything
 
 
+def generator() -> GeneratorModel:
+    rng = np.random.default_rng(6)
+    values = np.concatenate([rng.dirichlet(np.ones(n), 5) for n in SIZES.values()], axis=1)
+    return GeneratorModel(Domain(SIZES), rng.dirichlet(np.ones(5)), values, 80.0)
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "support": support,
     "tilted": tilted,
     "product": product,
     "grouped": grouped_model,
+    "generator": generator,
     "linear, its rows": rows_of_linear,
     **{f"graphical, {name}": lambda name=name: make_model(name) for name in SHAPES},
     "graphical, zeros": lambda: make_model("cycle", zeros=0.4),
