@@ -36,8 +36,6 @@ from openprior.tables.table import Table
 __all__ = ["GemPub"]
 
 PRETRAININGS = ("automatic", "classes", "queries")
-_NOISE = 0.04
-"""That rounds may have, over n^(2/3)."""
 _PATIENCE, _CLOSE = 100, 0.001
 """Epochs without gain after which the learning rate is halved, and the largest error at which pretraining ends."""
 _ROWS = 20_000
@@ -106,7 +104,7 @@ class GemPub(Mechanism):
         total = known_total(curator)
         kept = self.guard * curator.remaining
         rho, start = curator.remaining - kept, finished(network, total, workload)
-        rounds = self.rounds or rounds_for(total, rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(_noise(total), rho, self._how)
         run_generator(curator, network, cells, total, rho, rounds, self._how, progress)
         learnt = finished(network, total, workload)
         if not kept:
@@ -118,7 +116,7 @@ class GemPub(Mechanism):
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """By the number of rounds, and of epochs where there are any."""
-        rounds = self.rounds or rounds_for(sizes.rows, (1 - self.guard) * sizes.rho, self._how, _NOISE)
+        rounds = self.rounds or rounds_for(_noise(sizes.rows), (1 - self.guard) * sizes.rho, self._how)
         epochs = 0 if self._classes else self.epochs
         return training_outlay(sizes, self._how, rounds + epochs, self.batch, self.hidden)
 
@@ -152,6 +150,11 @@ class GemPub(Mechanism):
                 errors = known.errors(network)
                 known.fit(network, errors, least=largest / 2, rate=rate, steps=self.steps, most=WORST)
                 work.advance()
+
+
+def _noise(total: float) -> float:
+    """In rows, that the cells of a measured marginal may have."""
+    return 0.04 * total ** (2 / 3)
 
 
 def _fit_classes(network: Network, rows: Table, count: int, rng: np.random.Generator) -> None:

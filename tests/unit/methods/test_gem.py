@@ -176,10 +176,10 @@ def test_columns_that_were_not_measured_are_uniform_and_said() -> None:
 
 def test_rounds_follow_the_budget() -> None:
     how = Training("marginals", 0.5, 100, 0.01)
-    # Of 1000 rows a cell may have noise of σ = 0.04·1000^(2/3) = 4 rows, and half of ρ measures: T = σ²ρ.
-    assert [rounds_for(1000.0, rho, how, 0.04) for rho in (0.01, 0.4, 6.3)] == [1, 6, 100]
-    assert [rounds_for(1e6, 1.0, how, 0.04), rounds_for(1e6, 1.0, how, 0.04, 200)] == [150, 200]
-    assert rounds_for(10.0, 1e-9, how, 0.04, 7) == 7
+    # A cell may have noise of σ = 4 rows, and half of ρ measures: T = σ²ρ.
+    assert [rounds_for(4.0, rho, how) for rho in (0.01, 0.4, 6.3)] == [1, 6, 100]
+    assert [rounds_for(400.0, 1.0, how), rounds_for(400.0, 1.0, how, 200)] == [150, 200]
+    assert rounds_for(0.2, 1e-9, how, 7) == 7
 
 
 @pytest.mark.parametrize("mechanism", [Gem(), GemPub()])

@@ -58,13 +58,12 @@ class Training:
         return self.alpha**2 / (self.alpha**2 + (1 - self.alpha) ** 2)
 
 
-def rounds_for(total: float, rho: float, how: Training, noise: float, least: int = 1) -> int:
-    """As many rounds as leave a cell noise of `noise`·n^(2/3) rows: σ² = T/(2ρ·(1 − select)); at most 150.
+def rounds_for(sigma: float, rho: float, how: Training, least: int = 1) -> int:
+    """As many rounds as leave a cell noise of σ rows: σ² = T/(2ρ·(1 − select)); at most 150.
 
     Few rounds where there is little budget, many where there is much: no one number serves both. Of the few that were
     tried with a public table on TITANIC and ADULT, 1 and 30 were best at ε = 1, and 20 and 150, the largest, at ε = 10.
     """
-    sigma = noise * total ** (2 / 3)
     return int(np.clip(2 * rho * (1 - how.select) * sigma**2, least, max(least, _MOST)))
 
 
