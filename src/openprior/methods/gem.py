@@ -110,5 +110,5 @@ class Gem(Mechanism):
 
 def _noise(total: float) -> float:
     """In rows, that the cells of a measured marginal may have: more than with a public table, as there is more to
-    learn. With fewer rounds ADULT is far worse at ε = 0.5 (mean error 0.46 for 0.21), with more TITANIC at ε = 1 and 10."""
-    return 0.034 * total**0.75
+    learn. With fewer rounds ADULT is far worse at ε = 0.5 (a mean error of 0.46, not 0.21), with more TITANIC is."""
+    return float(0.034 * total**0.75)

@@ -154,7 +154,7 @@ class GemPub(Mechanism):
 
 def _noise(total: float) -> float:
     """In rows, that the cells of a measured marginal may have."""
-    return 0.04 * total ** (2 / 3)
+    return float(0.04 * total ** (2 / 3))
 
 
 def _fit_classes(network: Network, rows: Table, count: int, rng: np.random.Generator) -> None:
