@@ -63,8 +63,10 @@ def noticed(
     large = {name: share for name, share in others.items() if share >= _LARGE + noise.get(name, _UNSURE)}
     if large:
         each = [f"{large[name]:.0%} of {name}" for name in sorted(large, key=lambda name: -large[name])]
+        # Where only single cells were measured, a method far off puts much there by itself.
+        why = "because" if large.keys() <= noise.keys() else "perhaps because"
         said.append(
-            f"told as 'other' in the released rows, because the schema does not list it: {listed(each, _NAMED)}; list "
+            f"told as 'other' in the released rows, {why} the schema does not list it: {listed(each, _NAMED)}; list "
             "what may occur, from what is public"
         )
     ends = [] if public is None else _ends(known, codes, public, noise)

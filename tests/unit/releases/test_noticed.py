@@ -62,6 +62,13 @@ def test_values_that_the_schema_cannot_hold_are_told_with_their_shares() -> None
     assert "% of benefits" in repr(release)
 
 
+def test_why_is_not_claimed_where_only_single_cells_were_measured() -> None:
+    with pytest.warns(OpenPriorWarning, match="perhaps because the schema does not list it: 7.% of benefits"):
+        released(NARROW, 1, "mwem")
+    with pytest.warns(OpenPriorWarning, match="rows, because the schema does not list it: 7.% of benefits"):
+        released(NARROW, 1)
+
+
 def test_a_schema_that_fits_is_not_spoken_of() -> None:
     assert released(WIDE, 1).certificate.remarks == ()
 
