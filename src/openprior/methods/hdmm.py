@@ -129,7 +129,7 @@ def _words(plan: Strategy, curator: Curator, workload: Workload, rho: float) -> 
     parts = {"marginal": counts, "residual component": len(plan.statistics) - counts}
     measured = " and ".join(how_many(number, thing) for thing, number in parts.items() if number)
     return (
-        f"HDMM measured {measured}. Answers to the workload have a standard error of {error:.3g} rows (root mean square "
-        "over its cells, by weight); they are not clipped, so small ones may be negative. What the workload does not "
-        "contain is taken as evenly spread, and has no interval."
+        f"HDMM measured {measured}. Answers to the workload have a standard error of {error:.3g} rows (root mean "
+        "square over its cells, by weight); they are not clipped, so small ones may be negative. What the workload "
+        "does not contain is taken as evenly spread, and has no interval."
     )
