@@ -53,7 +53,9 @@ def _distinct(array: Any) -> Any:
         inside = _distinct(values)
         if inside is values:
             return array
-        offsets = pc.add(array.offsets, pa.scalar(0, pa.int32()))  # of a slice: Arrow wants them from the beginning
+        offsets = pc.add(
+            array.offsets, pa.scalar(0, pa.int32())
+        )  # of a slice: Arrow wants them from the beginning
         return pa.ListArray.from_arrays(offsets, inside, array.type, mask=array.is_null())
     if not pa.types.is_dictionary(array.type):
         if pa.types.is_nested(array.type):
