@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from openprior.progress import Progress
+from tests.parquet_slack import slack
 
 __all__ = ["Watch", "watching"]
 
@@ -98,6 +99,7 @@ class Watch:
 
 def _decoded(path: Path, content: bytes) -> Iterator[str]:
     if content.startswith(b"PAR1"):
+        assert not any(slack(path).values()), f"{path.name} has bytes that belong to no value"
         table = pq.read_table(path)
         yield f"{table.to_pydict()} {table.schema.metadata}"
     elif content.startswith(b"PK"):

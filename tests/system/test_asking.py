@@ -85,6 +85,15 @@ def test_answers_are_printed_and_written(place: Path) -> None:
     assert csv.read_csv("age.CSV")["estimate"].to_pylist() == made.answers("age")["estimate"].to_pylist()
 
 
+def test_negative_estimates_are_explained(place: Path) -> None:
+    assert "below 0" not in done("answers", "release", "sex").out
+    private = op.open_release("release").synthetic
+    options = {"schema": SCHEMA, "workload": 2, "epsilon": 0.05, "delta": 1e-6, "seed": 1}
+    linear = op.release(private, mechanism="hdmm", out="linear", **options)
+    assert min(linear.answers(["sex", "age"])["estimate"].to_pylist()) < 0
+    assert "below 0 is noise" in done("answers", "linear", "sex,age").out
+
+
 def test_queries_are_asked_by_labels_and_answered(place: Path) -> None:
     rows = op.open_release("release").synthetic
     csv.write_csv(rows, "private.csv")

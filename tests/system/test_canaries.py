@@ -57,6 +57,7 @@ bins = [1900-01-01T00:00:00, 1950-01-01T00:00:00, 2000-01-01T00:00:00]
 MECHANISMS: dict[str, Callable[[], Any]] = {
     "public": op.PublicProxy,
     "ide": lambda: op.Ide(choose="workload", queries=("prefixes(age)",), updates=5),
+    "hdmm": op.Hdmm,
     "importance": op.ImportanceWeights,
     "mst": op.Mst,
     "mwem": lambda: op.Mwem(rounds=2),

@@ -44,6 +44,8 @@ def answers(
     json: Json = False,
 ) -> None:
     """Estimated counts of any columns together, with labels, and 95 % intervals where there are any. Costs nothing."""
+    import pyarrow.compute as pc
+
     import openprior as op
     from openprior.releases.answers import asked_columns
 
@@ -70,6 +72,11 @@ def answers(
     print_table(f"Estimated counts of {'queries' if queries else columns}", table.column_names, shown)
     if table.num_rows > _SHOWN:
         typer.echo(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
+    if pc.any(pc.less(table["estimate"], 0)).as_py():
+        typer.echo(
+            "an estimate below 0 is noise around a small count: estimates of this method are right on average, and "
+            "are not clipped"
+        )
 
 
 def rows(

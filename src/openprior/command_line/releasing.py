@@ -8,6 +8,7 @@ import typer
 from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Out, Quiet, Wait
 from openprior.command_line.terminal import one_line, print_json, stoppable
+from openprior.display import how_many
 from openprior.errors import ReleaseError
 from openprior.progress_shown import watching
 
@@ -171,7 +172,9 @@ def check(
         }
         print_json({**facts, "statement": c.statement, "remarks": list(c.remarks)})
         return
-    typer.echo(f"right: {len(c.events)} steps rechecked, {len(c.files)} files as they were written")
+    typer.echo(
+        f"right: {how_many(len(c.events), 'step')} rechecked, {how_many(len(c.files), 'file')} as they were written"
+    )
     for line in (c.statement, *c.remarks, f"SHA-256 of certificate.json: {c.sha256}"):
         typer.echo(line)
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from openprior.display import how_many
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -87,7 +88,11 @@ class Hdmm(Mechanism):
         rng: np.random.Generator,
         progress: Tell,
     ) -> Model:
-        """Plan, measure, put together; the public table is not looked at."""
+        """Plan, measure, put together; the public table is not looked at.
+
+        Questions that are not marginals are planned beside these, with a share of the budget that is fixed before the
+        first measurement, too.
+        """
         with phase("choosing what to measure"):
             plan = plan_linear(
                 workload,
@@ -121,9 +126,10 @@ def _words(plan: Strategy, curator: Curator, workload: Workload, rho: float) -> 
     cells = sum(w * curator.domain.size(m) for m, w in zip(workload.marginals, workload.weights, strict=True))
     error = (plan.loss / rho / cells) ** 0.5
     counts = sum(isinstance(s, Counts | Total) for s in plan.statistics)
-    others = len(plan.statistics) - counts
+    parts = {"marginal": counts, "residual component": len(plan.statistics) - counts}
+    measured = " and ".join(how_many(number, thing) for thing, number in parts.items() if number)
     return (
-        f"HDMM measured {counts:,} marginals and {others:,} residual components. Answers to the workload have a "
-        f"standard error of {error:.3g} rows (root mean square over its cells, by weight). What the workload does not "
-        "contain is taken as evenly spread, and has no interval."
+        f"HDMM measured {measured}. Answers to the workload have a standard error of {error:.3g} rows (root mean "
+        "square over its cells, by weight); they are not clipped, so small ones may be negative. What the workload "
+        "does not contain is taken as evenly spread, and has no interval."
     )

@@ -91,10 +91,14 @@ class ImportanceWeights(Mechanism):
         chosen = self.regularisation or self._least(k, curator.n, rho, curator.unit)
         check_exactness(curator.n, table.n, len(table.domain), chosen)
         measured = curator.measure(MembershipRegression.of(table, chosen), rho, noise=self.noise)
+        curator.remark(_words(chosen, measured.sigma))
         if measured.sigma > _TOO_MUCH:
-            said = f"Noise alone changes the logarithm of a row's weight by {measured.sigma:.2g} (standard deviation)."
-            curator.remark(said)
-            warnings.warn(f"{said} Use a larger regularisation, or a larger budget.", OpenPriorWarning, 2)
+            warnings.warn(
+                f"Noise alone changes the logarithm of a row's weight by {measured.sigma:.2g} (standard deviation). "
+                "Use a larger regularisation, or a larger budget.",
+                OpenPriorWarning,
+                2,
+            )
         rows, counts = table.unique()
         logs = log_ratios(rows, measured.values)
         return SupportModel(rows, counts * np.exp(logs - logs.max()), float(curator.n))
@@ -127,6 +131,15 @@ class ImportanceWeights(Mechanism):
         values = (sizes.rows + sizes.public_rows) * sizes.columns
         passes = iterations(sizes.rows, chosen)
         return Outlay(0.05 + 1.2e-9 * passes * values + 4e-8 * values, 7e-6 * values)
+
+
+def _words(regularisation: float, sigma: float) -> str:
+    """What the weights rest on; sizes and budget alone decide these numbers."""
+    return (
+        f"Public rows are weighted by one factor per value, from a regression with λ = {regularisation:g}. Noise alone "
+        f"changes the logarithm of a row's weight by {sigma:.2g} (standard deviation). How columns hang together is "
+        "the public table's."
+    )
 
 
 def log_ratios(rows: Table, beta: np.ndarray[Any, np.dtype[np.float64]]) -> Any:

@@ -8,7 +8,7 @@ Shapes are padded, so that all rounds run what was compiled once. Everything ran
 passed in, and JAX only computes. It is imported where it is used: it is an extra, and slow to load.
 """
 
-import importlib.util
+import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -34,11 +34,17 @@ _COLUMNS, _ATTRIBUTES, _DEPTH = 64, 16, 4
 
 
 def need_neural(name: str) -> None:
-    """Raise, before anything is charged, unless the extra is installed."""
-    missing = [module for module in ("jax", "optax") if importlib.util.find_spec(module) is None]
+    """Raise, before anything is charged, unless the extra is there and can be loaded."""
+    missing = []
+    for module in ("jax", "optax"):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            missing.append(module)
     if missing:
         raise OptionError(
-            f"mechanism '{name}' needs {' and '.join(missing)}, not installed here; pip install 'openprior[neural]'"
+            f"mechanism '{name}' needs {' and '.join(missing)}, which cannot be loaded here; "
+            "pip install 'openprior[neural]'"
         )
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from openprior.display import how_many
 from openprior.errors import PrivacyError
 from openprior.privacy.residual_statistics import Residuals
 from openprior.privacy.statistics import (
@@ -68,8 +69,8 @@ class Together(Statistic):
     def words(self) -> str:
         """How many of what."""
         residuals = sum(isinstance(part, Residuals) for part in self.parts)
-        tables = f"{len(self.parts) - residuals:,} tables"
-        return f"{tables} and {residuals:,} residual components" if residuals else tables
+        numbers = {"table": len(self.parts) - residuals, "residual component": residuals}
+        return " and ".join(how_many(number, thing) for thing, number in numbers.items() if number)
 
     def fitted(self, layout: Layout) -> "Together":
         """Part by part."""

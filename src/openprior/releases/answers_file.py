@@ -15,6 +15,7 @@ from openprior.models.base import Model
 from openprior.questions.workload import Marginal, Workload
 from openprior.releases.answers import NUMBERS, headings, number_columns, numbers_of
 from openprior.releases.measurements import Measurements
+from openprior.releases.parquet_files import parquet_writer
 from openprior.releases.query_answers import AnsweredQueries, answered_queries
 from openprior.releases.table_files import csv_writer
 
@@ -37,7 +38,6 @@ def write_answers(
     `cell` numbers a marginal's cells in C order: the last column runs fastest, in the order of the schema's labels.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     if path.suffix == ".csv":
         tables = long_answers(model, schema, measurements, workload)
@@ -48,16 +48,16 @@ def write_answers(
         return
     form = _packed_form()
     words = _Words(schema)
-    with parquet.ParquetWriter(path, form) as writer:
+    with parquet_writer(form, path) as write:
         for chunk in _chunks(workload, model):
             columns = {**_of_cells(model, measurements, chunk), "values": _values(schema, chunk, words)}
-            writer.write_table(pa.table({name: columns[name] for name in form.names}, schema=form))
+            write(pa.table({name: columns[name] for name in form.names}, schema=form))
         for answered in answered_queries(model, schema, measurements):
             columns = {
                 **_of_queries(answered),
                 "values": pa.nulls(len(answered.texts), form.field("values").type),
             }
-            writer.write_table(pa.table({name: columns[name] for name in form.names}, schema=form))
+            write(pa.table({name: columns[name] for name in form.names}, schema=form))
 
 
 def long_answers(

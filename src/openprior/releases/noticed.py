@@ -63,8 +63,10 @@ def noticed(
     large = {name: share for name, share in others.items() if share >= _LARGE + noise.get(name, _UNSURE)}
     if large:
         each = [f"{large[name]:.0%} of {name}" for name in sorted(large, key=lambda name: -large[name])]
+        sure = all(_told_others(measurements, schema, name) >= _LARGE * codes.n for name in large)
+        why = "because" if sure else "perhaps because"  # a method that is far off puts much there by itself
         said.append(
-            f"told as 'other' in the released rows, because the schema does not list it: {listed(each, _NAMED)}; list "
+            f"told as 'other' in the released rows, {why} the schema does not list it: {listed(each, _NAMED)}; list "
             "what may occur, from what is public"
         )
     ends = [] if public is None else _ends(known, codes, public, noise)
@@ -94,6 +96,18 @@ def _noise(measurements: Iterable[Measurement], schema: Schema, rows: int) -> di
         reach = _SURE * math.sqrt(each) / rows
         least[name] = min(reach, least.get(name, reach))
     return least
+
+
+def _told_others(measurements: Iterable[Measurement], schema: Schema, name: str) -> float:
+    """The most rows at `other` that a marginal tells, with its noise; in all parts together if it was in parts."""
+    code = schema[name].other_code
+    counts: dict[Marginal, dict[tuple[tuple[str, int], ...], float]] = {}
+    for m in measurements:
+        if code is not None and isinstance(m.statistic, Counts) and name in m.marginal:
+            table = m.values.reshape([schema.full_domain[a] for a in m.marginal])
+            others = table.take(code, axis=m.marginal.index(name))
+            counts.setdefault(m.marginal, {})[tuple(m.part.items())] = float(others.sum())
+    return max((sum(parts.values()) for parts in counts.values()), default=0.0)
 
 
 def _ends(columns: list[Column], codes: Table, public: Table, noise: Mapping[str, float]) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openprior.errors import OpenPriorWarning, OptionError
+from openprior.releases.parquet_files import write_parquet
 from openprior.schema.columns import MISSING_TOKENS, Labelled, is_string
 
 if TYPE_CHECKING:
@@ -57,10 +58,10 @@ def check_format(format: str, schema: "Schema") -> None:
 
 def write_table(table: "pa.Table", path: Path, format: str | None = None) -> None:
     """Write a table, in the format that the path ends in if not said; nothing is rounded and no text is changed."""
-    from pyarrow import csv, parquet
+    from pyarrow import csv
 
     if (format or path.suffix.removeprefix(".")) == "parquet":
-        parquet.write_table(table, path)
+        write_parquet(table, path)
         return
     plain = _plain(table)
     if plain.num_columns == 1 and plain.column(0).null_count:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from openprior.releases.certificate import Certificate
-from openprior.report.steps import GROUPS, Step
+from openprior.report.steps import GROUPS, Step, noise_range
 from openprior.report.words import percent, plain
 
 __all__ = ["Budget", "Group", "Segment", "budget_of"]
@@ -76,17 +76,9 @@ def _groups(steps: tuple[Step, ...]) -> tuple[Group, ...]:
         of_kind = [s for s in steps if s.group == key]
         if of_kind:
             cost, share = math.fsum(s.cost for s in of_kind), math.fsum(s.share for s in of_kind)
-            groups.append(Group(key, name, len(of_kind), cost, share, _range(of_kind)))
+            noise = noise_range(sigma for s in of_kind for _, sigma in s.counted)
+            groups.append(Group(key, name, len(of_kind), cost, share, noise))
     return tuple(sorted(groups, key=lambda g: -g.cost))
-
-
-def _range(steps: list[Step]) -> str:
-    """The noise of these steps, from least to most."""
-    sigmas = [s.sigma for s in steps if s.sigma is not None]
-    if not sigmas:
-        return ""
-    low, high = f"{min(sigmas):,.0f}", f"{max(sigmas):,.0f}"
-    return f"σ = {low} rows" if low == high else f"σ = {low} to {high} rows"
 
 
 def _segments(steps: tuple[Step, ...]) -> tuple[Segment, ...]:

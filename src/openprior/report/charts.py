@@ -136,7 +136,7 @@ def stack(segments: Sequence[Segment], title: str) -> Markup:
     """Segments end to end, of 0 to 1; choices are half as high, what is left is empty."""
     parts = []
     for s in segments:
-        y, height = (16, 28) if s.key == "choice" else (0, 44)
+        y, height = (16, 28) if s.key in ("choice", "drawn") else (0, 44)
         tip = Markup('<g class="tip"><title>{}</title>').format(s.tip)
         parts += [
             tip,

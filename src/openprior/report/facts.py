@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from openprior.counting.local import count_table
 from openprior.questions.workload import Marginal
 from openprior.releases.certificate import Certificate
@@ -82,11 +84,21 @@ class Facts:
     errors: Errors | None
     quality: tuple[tuple[str, Any, str], ...]
     estimate: Estimated | None
+    is_linear: bool
+    """Whether answers are sums of noisy counts and nothing else; such may be negative."""
 
     @property
     def has_intervals(self) -> bool:
         """Whether any answer has an interval."""
         return any(row.low is not None for table in self.answers for row in table.rows)
+
+    @property
+    def learnt_by(self) -> str:
+        """What told the release about the private table, where no table was counted at all; else empty."""
+        ways = {"drawn": "the questions that were drawn", "regression": "the regression"}
+        if len(self.coverage.never) < len(self.names):
+            return ""
+        return next((ways[group.key] for group in self.budget.groups if group.key in ways), "")
 
     @property
     def moved(self) -> list[Source]:
@@ -114,7 +126,7 @@ def gather(
     tables: dict[Marginal, list[Answer]] = {
         (a,): answers_in(release.answers((a,)), [schema[a]]) for a in schema.names
     }
-    pairs = {m: answers_in(release.answers(m), [schema[a] for a in m]) for m in _best_pairs(steps, schema)}
+    pairs = {m: answers_in(release.answers(m), [schema[a] for a in m]) for m in _best_pairs(steps, release)}
     return Facts(
         certificate=c,
         warnings=_warnings(c, evaluation, truth, quality, estimate),
@@ -134,10 +146,11 @@ def gather(
         coverage=cover(release.workload.marginals, steps, schema),
         pictures=_pictures(release, public, truth, tables),
         answers=_shown({**tables, **pairs}),
-        blurs=_blurs(steps, model.total),
+        blurs=_blurs(steps, release),
         errors=None if evaluation is None else errors_of(evaluation),
         quality=() if quality is None else tuple(quality.summary()),
         estimate=estimate,
+        is_linear=_least_noise(release, schema.names[:1]) is not None,
     )
 
 
@@ -180,14 +193,17 @@ def _pictures(
     )
 
 
-def _best_pairs(steps: tuple[Step, ...], schema: Any) -> list[Marginal]:
+def _best_pairs(steps: tuple[Step, ...], release: "Reported") -> list[Marginal]:
     """The pairs of columns that were counted most precisely."""
     precision: dict[Marginal, float] = {}
+    schema = release.schema
     order = {a: i for i, a in enumerate(schema.names)}
     for step in steps:
-        if step.cells and step.part is None and step.sigma:
-            for pair in combinations(sorted(step.cells, key=order.__getitem__), 2):
-                precision[pair] = precision.get(pair, 0.0) + step.sigma**-2
+        for cells, sigma in [*((t, None) for t in step.tables), (step.cells or (), step.sigma)]:
+            for pair in combinations(sorted(cells, key=order.__getitem__), 2):
+                noise = sigma or _least_noise(release, pair) or step.sigma
+                if noise and step.part is None:
+                    precision[pair] = precision.get(pair, 0.0) + noise**-2
     fitting = [m for m in precision if schema.domain.size(m) <= _CELLS]
     return sorted(fitting, key=lambda m: -precision[m])[:_PAIRS]
 
@@ -199,9 +215,22 @@ def _shown(tables: Mapping[Marginal, list[Answer]]) -> tuple[AnswerTable, ...]:
     return tuple(AnswerTable(m, tuple(rows[i] for i in places[m]), len(rows)) for m, rows in tables.items())
 
 
-def _blurs(steps: tuple[Step, ...], total: float) -> tuple[Blur, ...]:
+def _blurs(steps: tuple[Step, ...], release: "Reported") -> tuple[Blur, ...]:
+    """By the steps that counted tables, or by the answers themselves where they are sums of what was counted."""
     least: dict[int, float] = {}
-    for step in steps:
-        if step.cells and step.sigma:
-            least[len(step.cells)] = min(step.sigma, least.get(len(step.cells), math.inf))
+    told = [(len(step.cells), step.sigma) for step in steps if step.cells]
+    told += [(len(m), _least_noise(release, m)) for m in release.workload.marginals]
+    for columns, sigma in told:
+        if sigma:
+            least[columns] = min(sigma, least.get(columns, math.inf))
+    total = release.model.total
     return tuple(Blur(k, s, 2 * s / total if total else 1.0) for k, s in sorted(least.items()))
+
+
+def _least_noise(release: "Reported", marginal: Marginal) -> float | None:
+    """The least standard error of a cell, where answers are sums of noisy counts and nothing else; else None.
+
+    Infinite if something in every cell was not counted.
+    """
+    noise = release.model.noise_alone(marginal)
+    return None if noise is None else float(np.min(np.nan_to_num(noise.standard_error, nan=math.inf)))

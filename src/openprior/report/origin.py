@@ -30,8 +30,9 @@ def sources_of(steps: Iterable[Step], schema: Schema, public: View | None, rows:
     """All columns, in order."""
     touching: dict[str, list[float]] = {name: [] for name in schema.names}
     for step in steps:
-        for name in step.columns:
-            touching[name].append(step.sigma or 0.0)
+        for columns, sigma in step.counted:
+            for name in columns:
+                touching[name].append(sigma or 0.0)
     return tuple(
         Source(
             name,

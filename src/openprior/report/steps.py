@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
+from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.residual_statistics import Residuals
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.privacy.together import Together
@@ -15,7 +16,7 @@ from openprior.releases.certificate import Certificate
 from openprior.report.words import count, plain
 from openprior.schema.base import Schema
 
-__all__ = ["GROUPS", "Step", "steps_of", "whole"]
+__all__ = ["GROUPS", "Step", "noise_range", "steps_of", "whole"]
 
 GROUPS = {
     "one": "Counting the values of one column",
@@ -26,6 +27,8 @@ GROUPS = {
     "together": "Counting many tables at once",
     "total": "Counting all rows",
     "choice": "Choosing what to count",
+    "drawn": "Drawing questions that were answered badly",
+    "regression": "Learning what tells private rows from public ones",
     "score": "Measuring an error",
 }
 """What a step can be; the keys also name its colour."""
@@ -40,7 +43,7 @@ class Step:
     kind: str
     what: str
     sigma: float | None
-    """Standard deviation of the noise in rows, where rows were counted."""
+    """Standard deviation of the noise in rows, where rows were counted; of many tables together, of the sharpest."""
     noise: str
     cost: float
     """What the run paid for it: ρ, or ε if the run is pure."""
@@ -52,6 +55,8 @@ class Step:
     """The columns of which it counted all combinations; None if it counted something else."""
     tables: tuple[frozenset[str], ...]
     """The same, of a step that counted many tables together."""
+    counted: tuple[tuple[frozenset[str], float | None], ...]
+    """The columns of each table that it counted, and the standard deviation of the noise there, if it is in rows."""
     part: Part | None
     parts: int
     """How many parts the partition has."""
@@ -74,28 +79,34 @@ def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -
     in_rows = counts_rows and not isinstance(statistic, WeightedSums)
     sigma = _rows_off(event) if isinstance(event, Noisy) and in_rows else None
     columns = statistic.marginal if statistic is not None and counts_rows else ()
-    involved = {*columns, *(() if event.part is None else event.part.keys)} if columns else set()
+    keys = () if event.part is None else event.part.keys
+    involved = {*columns, *keys} if columns else set()
+    named = _columns(involved, schema)
+    counted: tuple[tuple[frozenset[str], float | None], ...] = ((named, sigma),)
+    if isinstance(event, Noisy) and isinstance(statistic, Together):
+        counted = tuple((_columns({*m, *keys}, schema), each) for m, each in _each(event, statistic))
     return Step(
         number=number,
-        group=_group(statistic),
+        group=_group(event),
         kind=event.kind,
         what=_what(event) + _where(event.part, schema),
         sigma=sigma,
-        noise=_noise(event, sigma),
+        noise=noise_range(each for _, each in counted) or _noise(event),
         cost=cost,
         share=cost / limit if limit else 0.0,
-        columns=frozenset(schema.levels[a].column if a in schema.levels else a for a in involved),
+        columns=named,
         cells=frozenset(a for a in involved if a not in schema.levels) if _tells_all(statistic) else None,
         tables=_tables(statistic),
+        counted=counted,
         part=event.part,
         parts=1 if event.part is None else math.prod(schema.full_domain[k] for k in event.part.keys),
     )
 
 
-def _group(statistic: Statistic | None) -> str:
-    match statistic:
-        case None:
-            return "choice"
+def _group(event: Event) -> str:
+    if not isinstance(event, Noisy):
+        return "drawn" if isinstance(event, Exponential) and event.with_replacement else "choice"
+    match statistic := event.statistic:
         case Counts():
             return {1: "one", 2: "two"}.get(len(statistic.marginal), "more")
         case CellCount():
@@ -106,6 +117,8 @@ def _group(statistic: Statistic | None) -> str:
             return "together"
         case Total():
             return "total"
+        case MembershipRegression():
+            return "regression"
         case _:
             return "score"
 
@@ -129,15 +142,38 @@ def _tables(statistic: Statistic | None) -> tuple[frozenset[str], ...]:
     )
 
 
+def _columns(names: Iterable[str], schema: Schema) -> frozenset[str]:
+    """Levels of hierarchies as the column below them."""
+    return frozenset(schema.levels[a].column if a in schema.levels else a for a in names)
+
+
+def _each(event: Noisy, together: Together) -> list[tuple[Marginal, float]]:
+    """The columns of each of many tables, or parts of tables, and the standard deviation of its noise in rows."""
+    return [
+        (part.marginal, event.standard_deviation / (m * (part.scale if isinstance(part, Residuals) else 1)))
+        for m, part in zip(together.times, together.parts, strict=True)
+    ]
+
+
 def _rows_off(event: Noisy) -> float:
     """The standard deviation of the noise in rows; of many tables together, on the one that has least."""
-    statistic, sigma = event.statistic, event.standard_deviation
-    parts = (
-        zip(statistic.times, statistic.parts, strict=True)
-        if isinstance(statistic, Together)
-        else [(1, statistic)]
-    )
-    return sigma / max(times * (part.scale if isinstance(part, Residuals) else 1) for times, part in parts)
+    if isinstance(event.statistic, Together):
+        return min(sigma for _, sigma in _each(event, event.statistic))
+    scale = event.statistic.scale if isinstance(event.statistic, Residuals) else 1
+    return event.standard_deviation / scale
+
+
+def noise_range(sigmas: Iterable[float | None]) -> str:
+    """Standard deviations in rows, from least to most; empty if there are none.
+
+    >>> noise_range([12.2, None, 3456.0]), noise_range([2.51])
+    ('σ = 12 to 3,456 rows', 'σ = 2.5 rows')
+    """
+    known = [sigma for sigma in sigmas if sigma is not None]
+    if not known:
+        return ""
+    low, high = count(min(known)), count(max(known))
+    return f"σ = {low} rows" if low == high else f"σ = {low} to {high} rows"
 
 
 def _what(event: Event) -> str:
@@ -157,13 +193,14 @@ def _where(part: Part | None, schema: Schema) -> str:
     return " where " + ", ".join(f"{key} = {labels[key][code]}" for key, code in part.fixed.items())
 
 
-def _noise(event: Event, sigma: float | None) -> str:
-    if sigma is not None:
-        return f"σ = {count(sigma)} rows"
+def _noise(event: Event) -> str:
+    """Of what has none in rows."""
     if isinstance(event, Selection):
         return f"ε = {plain(event.epsilon)}"
     if isinstance(event, Noisy) and isinstance(event.statistic, WeightedSums):
         return f"σ = {count(event.standard_deviation)} weighted rows"
+    if isinstance(event, Noisy) and isinstance(event.statistic, MembershipRegression):
+        return "in every coefficient"
     return f"ε = {plain(pure_epsilon(event.rho))}" if isinstance(event, Laplace) else "noise"
 
 

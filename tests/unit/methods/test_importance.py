@@ -69,6 +69,12 @@ def test_much_noise_leaves_finite_weights() -> None:
     assert model.weights.sum() == pytest.approx(1)
 
 
+def test_the_certificate_says_what_the_weights_rest_on() -> None:
+    curator, _ = run(random_table(SIZES, 40, 1), random_table(SIZES, 50, 2), epsilon=50.0)
+    (said,) = curator._Curator__purse.account.remarks
+    assert "λ = 0.1." in said and "Noise alone" in said and "hang together" in said
+
+
 @pytest.mark.parametrize(("epsilon", "taken"), [(1e-3, 0.5), (0.02, 0.1), (0.5, 0.005), (50.0, 0.005)])
 def test_the_regularisation_follows_from_sizes_and_budget(epsilon: float, taken: float) -> None:
     public = random_table(SIZES, 50, 2)

@@ -6,6 +6,9 @@ import pytest
 
 import openprior as op
 from openprior.errors import OpenPriorWarning
+from openprior.privacy.measurement import Measurement
+from openprior.releases.noticed import noticed
+from openprior.tables.table import Table
 
 N = 1000
 BENEFITS = [0.24, 0.3, 0.2, 0.1, 0.06, 0.05, 0.03, 0.02]
@@ -60,6 +63,22 @@ def test_values_that_the_schema_cannot_hold_are_told_with_their_shares() -> None
     # Also where the release is printed, and in the certificate.
     assert {words[1:] for words in (other, ends)} <= {r[1:-1] for r in release.certificate.remarks}
     assert "% of benefits" in repr(release)
+
+
+def test_why_is_not_claimed_where_only_single_cells_were_measured() -> None:
+    with pytest.warns(OpenPriorWarning, match="perhaps because the schema does not list it: 7.% of benefits"):
+        released(NARROW, 1, "mwem")
+    with pytest.warns(OpenPriorWarning, match="rows, because the schema does not list it: 7.% of benefits"):
+        released(NARROW, 1)
+
+
+def test_nor_where_the_marginal_itself_says_otherwise() -> None:
+    """A generator that hardly learns leaves much at 'other', whatever was measured."""
+    rows = Table(NARROW.domain, (np.repeat([0, 1], N // 2), np.zeros(N, int), np.zeros(N, int)))
+    for told, why in ((500.0, "rows, because"), (3.0, "perhaps because")):
+        measured = [Measurement.of(("benefits",), np.array([N - told, told]), 2.0)]
+        (said,) = noticed(NARROW, rows, None, [("benefits",), ("year",), ("sex",)], measured, [])
+        assert why in said and "50% of benefits" in said
 
 
 def test_a_schema_that_fits_is_not_spoken_of() -> None:

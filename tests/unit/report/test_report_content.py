@@ -241,6 +241,37 @@ def test_distances_are_those_of_the_rows(made: Release) -> None:
     assert len(pairs) == 3 and pairs[0][1] == max(d for _, d in pairs)
 
 
+def test_tables_that_were_counted_together_are_told_one_by_one() -> None:
+    release = make(op.Hdmm(), public=None)
+    facts, page = gather(release, None, None, None, None), render(release)
+    assert facts.is_linear and facts.coverage.measured == 3 and not facts.learnt_by
+    (event,) = release.certificate.events
+    assert sum(len(columns) > 0 for columns, _ in steps_of(release.certificate, SCHEMA)[0].counted) == len(
+        [part for part in event.statistic.parts if part.marginal]
+    )
+    errors = release.answers(["b", "c"])["standard_error"].to_numpy()
+    two = next(b for b in facts.blurs if b.columns == 2)
+    assert 0 < two.sigma <= errors.min() * 1.0001
+    assert ("b", "c") in {t.columns for t in facts.answers}, "pairs that were counted are shown"
+    assert "<b>below 0</b>" in page and "The only step" in page and "in 1 step." in page
+    assert "No table was counted" not in page and "evens out noise" not in page
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "learnt", "done"),
+    [
+        (op.ImportanceWeights(), "the regression", "Learning what tells private rows from public ones"),
+        (op.DualQuery(samples=5), "the questions that were drawn", "Drawing questions"),
+    ],
+)
+def test_a_release_without_counts_says_what_it_rests_on(mechanism: Any, learnt: str, done: str) -> None:
+    page = render(make(mechanism))
+    assert f"it knows by <b>{learnt}</b>" in page and done in page
+    assert "Measuring an error" not in page and "private counts moved" not in page.lower()
+    assert "News about columns" not in page and "say nothing at all" not in page
+    assert "say nothing at all" in render(make(op.PublicProxy()))
+
+
 def test_without_a_public_table_it_says_so() -> None:
     page = render(make(op.Mst(), public=None))
     assert "There was no public table" in page and "public-pairs" not in page and 'class="pub"' not in page

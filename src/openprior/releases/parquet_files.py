@@ -1,0 +1,70 @@
+"""Parquet files that hold what is in the table and nothing else.
+
+Arrow's writer takes the dictionary of a dictionary array as it is. It reserves room for all of its values, writes those
+that differ, and leaves the rest of the page as it found it in memory: where a dictionary names a value twice, a file
+would end up with bytes that another object left behind, and in a process that reads private rows these can be private.
+So every dictionary is made of different values before it is written.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["parquet_writer", "write_parquet"]
+
+
+def write_parquet(table: "pa.Table", path: Path) -> None:
+    """Write a table."""
+    from pyarrow import parquet
+
+    parquet.write_table(_without_doubles(table), path)
+
+
+@contextlib.contextmanager
+def parquet_writer(form: "pa.Schema", path: Path) -> Iterator[Callable[["pa.Table"], None]]:
+    """A function that appends tables of this form."""
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(path, form) as writer:
+        yield lambda table: writer.write_table(_without_doubles(table))
+
+
+def _without_doubles(table: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    columns = [
+        pa.chunked_array([_distinct(chunk) for chunk in column.chunks], column.type)
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _distinct(array: Any) -> Any:
+    """The same values; every dictionary in it, also inside lists, with different values only."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(array.type):
+        values = array.values
+        inside = _distinct(values)
+        if inside is values:
+            return array
+        offsets = pc.add(
+            array.offsets, pa.scalar(0, pa.int32())
+        )  # of a slice: Arrow wants them from the beginning
+        return pa.ListArray.from_arrays(offsets, inside, array.type, mask=array.is_null())
+    if not pa.types.is_dictionary(array.type):
+        if pa.types.is_nested(array.type):
+            raise TypeError(f"a column of type {array.type} cannot be written to Parquet; use lists")
+        return array
+    words = array.dictionary.unique()
+    if len(words) == len(array.dictionary):
+        return array
+    places = pc.index_in(array.dictionary, words).take(array.indices)
+    return pa.DictionaryArray.from_arrays(
+        places.cast(array.type.index_type), words, ordered=array.type.ordered
+    )
