@@ -98,7 +98,9 @@ def test_no_refusal_quotes_the_first_table() -> None:
 
 
 def test_a_person_id_is_not_needed() -> None:
-    toml = 'person_id = "who"\nmax_rows_per_person = 1\ncolumns.x = {kind = "categorical", values = ["a", "b"]}'
+    toml = (
+        'person_id = "who"\nmax_rows_per_person = 1\ncolumns.x = {kind = "categorical", values = ["a", "b"]}'
+    )
     schema = op.Schema.from_toml(toml)
     first, second = pa.table({"x": ["a", "a", "b"]}), pa.table({"x": ["b", "a"]})
     found = op.divergences(first, second, schema=schema, workload=1)
