@@ -64,7 +64,8 @@ _RUNS: dict[str, dict[str, Any]] = {
         "delta": 0.0,
     },
 }
-"""Small releases that together have every kind of statistic, parts, selections with and without replacement, both noises and both formats."""
+"""Small releases that together have every kind of statistic, parts, selections with and without replacement,
+both noises and both formats."""
 
 
 def made(kind: str, out: Path, **more: Any) -> op.Release:
