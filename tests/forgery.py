@@ -38,7 +38,19 @@ NESTED = Schema(
 )
 _RUNS: dict[str, dict[str, Any]] = {
     "mst": {"schema": FLAT, "mechanism": op.Mst(), "delta": 1e-6},
-    "together": {"schema": FLAT, "mechanism": op.Hdmm(), "delta": 1e-6, "relation": "add-remove"},
+    "together": {
+        "schema": FLAT,
+        "mechanism": op.Hdmm(queries=("prefixes(c)",)),
+        "delta": 1e-6,
+        "relation": "add-remove",
+    },
+    "replaced": {
+        "schema": FLAT,
+        "mechanism": op.DualQuery(samples=5, rounds=3, eta=0.5, solver="search"),
+        "delta": 1e-6,
+        "relation": "add-remove",
+    },
+    "regression": {"schema": FLAT, "mechanism": op.ImportanceWeights(), "delta": 1e-6},
     "parts": {
         "schema": NESTED,
         "mechanism": op.Hierarchy(levels=(("state",), ("area",)), inner=op.Mst()),
@@ -52,7 +64,8 @@ _RUNS: dict[str, dict[str, Any]] = {
         "delta": 0.0,
     },
 }
-"""Small releases that together have every kind of statistic, parts, selections, both noises and both formats."""
+"""Small releases that together have every kind of statistic, parts, selections with and without replacement,
+both noises and both formats."""
 
 
 def made(kind: str, out: Path, **more: Any) -> op.Release:

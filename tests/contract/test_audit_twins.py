@@ -25,7 +25,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
 from openprior.privacy.noise import SecureNoise
 from openprior.privacy.regression import MembershipRegression
-from openprior.privacy.scores import L1Score
+from openprior.privacy.scores import L1Score, WorstCellScores
 from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Sensitivity
 from openprior.privacy.together import Together
@@ -330,6 +330,21 @@ def test_signed_scores_that_are_told_half_their_sensitivity(monkeypatch: pytest.
         return np.bincount(curator.select_many(signed(curator), 30, curator.remaining, replace=True))[:4]
 
     caught(audited(Probe(steps)), "(exponential) moved 2 times its own")
+
+
+def test_worst_cells_that_are_told_half_their_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A marginal's worst cell, as GEM selects by, at twice the level; honest as it is."""
+
+    def steps(curator: Curator) -> Any:
+        known = np.maximum(area(curator, 0.2), 0.0)
+        cells = Cells(curator.domain, [AREA, ("b",)])
+        answers = np.concatenate([known, np.full(2, known.sum() / 2)])
+        return known + curator.select(WorstCellScores(cells, answers), curator.remaining)
+
+    assert audited(Probe(steps), "replace-one").ok
+    evaluate = WorstCellScores.evaluate
+    monkeypatch.setattr(WorstCellScores, "evaluate", lambda self, counts: 2 * evaluate(self, counts))
+    caught(audited(Probe(steps), "replace-one"), "(exponential) moved 2 times its own")
 
 
 def test_more_draws_than_the_event_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import openprior as op
 from openprior.counting.engine import Threads
 from openprior.counting.local import count_table
-from openprior.errors import EncodeError, OptionError, PrivacyError, WorkloadError
+from openprior.errors import EncodeError, OpenPriorError, OptionError, PrivacyError, WorkloadError
 from openprior.guidance.grid import described
 from openprior.methods.hierarchy.group_priors import GroupPrior, group_priors
 from openprior.methods.hierarchy.method import Hierarchy
@@ -310,6 +310,30 @@ def test_another_mechanism_in_every_group_composes_in_parallel(name: str, unit: 
     assert float(paid) == pytest.approx(float(max(own.values())), rel=1e-9)
     assert paid <= Fraction(run.budget.rho) * Fraction(9 * 95, 1000) * (1 + Fraction(1, 10**8))
     assert isinstance(model, GroupedModel)
+
+
+REFUSED_INSIDE = {
+    "ide": op.Ide(queries=("prefixes(area)",)),
+    "ide by strategies": op.Ide(queries=("marginal(x, year)",), answers="hdmm"),
+    "hdmm": op.Hdmm(queries=("prefixes(area)",)),
+    "hdmm, too large": op.Hdmm(strategy="residuals"),
+    "mwem": op.Mwem(max_cells=2),
+    "mwem, a key": op.Mwem(groups=(("x", "area"),)),
+    "gem": op.Gem(),
+    "gem-pub": op.GemPub(),
+}
+
+
+@pytest.mark.parametrize("inner", REFUSED_INSIDE.values(), ids=REFUSED_INSIDE)
+def test_what_cannot_run_inside_is_refused_before_the_levels_are_charged(
+    inner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openprior.models.neural.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("openprior.methods.shared.linear_strategy.MOST_RESIDUAL_CELLS", 5)
+    run = made()
+    with pytest.raises(OpenPriorError):
+        release_in(run, Hierarchy(levels=TWO, inner=inner))
+    assert run.account.events == []
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from openprior.privacy.unit import Unit
 from openprior.progress import Tell, phase
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
 
@@ -174,6 +175,13 @@ class Mechanism(ABC):
                 f"mechanism '{self.name}' needs the number of rows, which is private under add-remove and in groups; "
                 "use replace-one on the whole table, or another mechanism"
             )
+
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """Raise where it cannot run inside groups with these columns: a hierarchy asks before its first charge.
+
+        Whatever `run` refuses by columns, workload or unit belongs here, too, as by then the levels above are paid for.
+        """
+        self.check_unit(unit)
 
     def need_public(self, public: Table | None) -> Table:
         """The public table, or an error that says it is needed and what does without."""

@@ -24,7 +24,9 @@ from openprior.methods.shared.generative import VARIANTS, Training, finished, ro
 from openprior.models.base import Model
 from openprior.models.neural import Network, need_neural
 from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Workload
+from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["Gem", "check_training", "training_outlay"]
@@ -78,6 +80,10 @@ class Gem(Mechanism):
 
     def __post_init__(self) -> None:
         check_training(self.rounds, self._how, self.batch, self.hidden)
+
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """The extra must be there."""
+        need_neural(self.name)
 
     def run(
         self,

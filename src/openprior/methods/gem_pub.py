@@ -29,8 +29,10 @@ from openprior.models.base import Model
 from openprior.models.neural import Network, need_neural
 from openprior.models.tilted.classes import fit_classes
 from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.workload import Workload
+from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["GemPub"]
@@ -83,6 +85,12 @@ class GemPub(Mechanism):
         )
         check(self.epochs >= 1, f"epochs ({self.epochs}) must be at least 1")
         check(0 <= self.guard < 1, f"guard ({self.guard}) must be at least 0 and below 1")
+
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """The extra must be there, and classes have a limit of values."""
+        need_neural(self.name)
+        if self._classes:
+            _check_classes(domain)
 
     def run(
         self,
@@ -157,10 +165,15 @@ def _noise(total: float) -> float:
     return float(0.04 * total ** (2 / 3))
 
 
+def _check_classes(domain: Domain) -> None:
+    values = max(domain.shape)
+    check(values <= 1 << 16, "a column has more than 65536 values; leave it out, or give it fewer bins")
+
+
 def _fit_classes(network: Network, rows: Table, count: int, rng: np.random.Generator) -> None:
     """Start the mixture as the classes of the public rows, or of some of them."""
     sizes = rows.domain.shape
-    check(max(sizes) <= 1 << 16, "a column has more than 65536 values; leave it out, or give it fewer bins")
+    _check_classes(rows.domain)
     some = rows if rows.n <= _ROWS else rows.take(np.sort(rng.choice(rows.n, _ROWS, replace=False)))
     codes = np.stack(some.columns, axis=1).astype(np.uint16)
     with phase("fitting classes to the public table"):

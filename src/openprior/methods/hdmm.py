@@ -31,14 +31,16 @@ from openprior.methods.base import (
 from openprior.methods.shared.asked_queries import queries_option, with_codes
 from openprior.methods.shared.linear_measuring import measured_by, put_together
 from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check_linear, plan_linear
-from openprior.methods.shared.query_strategy import measure_queries, plan_queries
+from openprior.methods.shared.query_strategy import QueryPlan, measure_queries, plan_queries
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.statistics import Counts, Total
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Workload
 from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["Hdmm"]
@@ -80,6 +82,11 @@ class Hdmm(Mechanism):
         """With codes for the labels in queries."""
         return with_codes(self, schema)
 
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """What no strategy is found for is refused, and queries over a key."""
+        self._asked(domain)
+        self._plan(domain, workload, unit, np.random.default_rng(0), pure=self.is_pure)
+
     def run(
         self,
         curator: Curator,
@@ -94,16 +101,8 @@ class Hdmm(Mechanism):
         first measurement, too.
         """
         with phase("choosing what to measure"):
-            plan = plan_linear(
-                workload,
-                curator.domain,
-                curator.unit,
-                rng,
-                noise=self.noise,
-                strategy=self.strategy,
-                pure=curator.is_pure,
-            )
-        asked = plan_queries([Queries.parse(text, curator.domain) for text in self.queries], self.noise)
+            plan = self._plan(curator.domain, workload, curator.unit, rng, pure=curator.is_pure)
+        asked = self._asked(curator.domain)
         each = [self.query_share / len(self.queries) for _ in self.queries]
         rho, *rhos = curator.shares([1.0 - self.query_share if each else 1.0, *each])
         leave_uniform(curator, workload.marginals, "Name them in the workload to have them measured.")
@@ -112,6 +111,14 @@ class Hdmm(Mechanism):
         measure_queries(curator, asked, rhos)
         with phase("reconstructing"):
             return put_together(curator, workload, measured, self.noise)
+
+    def _plan(
+        self, domain: Domain, workload: Workload, unit: Unit, rng: np.random.Generator, *, pure: bool
+    ) -> Strategy:
+        return plan_linear(workload, domain, unit, rng, noise=self.noise, strategy=self.strategy, pure=pure)
+
+    def _asked(self, domain: Domain) -> QueryPlan:
+        return plan_queries([Queries.parse(text, domain) for text in self.queries], self.noise)
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """Noise on every cell, twice where marginals and components are both measured; then a search for rows, up to

@@ -32,17 +32,19 @@ from openprior.methods.shared.asked_queries import queries_option, with_codes
 from openprior.methods.shared.dependence import Dependence
 from openprior.methods.shared.linear_answers import LinearAnswers
 from openprior.methods.shared.noisy_answers import answers_by_strategy, answers_one_by_one
-from openprior.methods.shared.query_strategy import as_asked, plan_queries
+from openprior.methods.shared.query_strategy import QueryPlan, as_asked, plan_queries
 from openprior.methods.shared.reach import apart_words, lack_words, rows_without_a_like
 from openprior.methods.shared.strategy import cliques, expected_best, variances
 from openprior.models.base import Model
 from openprior.models.relative_entropy import Convergence, Partial, ide
 from openprior.models.support import SupportModel
 from openprior.privacy.curator import Curator
+from openprior.privacy.unit import Unit
 from openprior.progress import phase
 from openprior.questions.queries import Queries
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.base import Schema
+from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["Ide"]
@@ -119,6 +121,10 @@ class Ide(Mechanism):
         """With codes for the labels in queries."""
         return with_codes(self, schema)
 
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """Queries over a key, and those that no strategy is found for, are refused."""
+        self._asked(domain)
+
     def run(
         self,
         curator: Curator,
@@ -129,11 +135,10 @@ class Ide(Mechanism):
     ) -> Model:
         """Choose, measure, bend."""
         table = self.need_public(public)
-        parsed = [Queries.parse(text, curator.domain) for text in self.queries]
-        asked = (plan_queries if self.answers == "hdmm" else as_asked)(parsed, self.noise)
+        asked = self._asked(curator.domain)
         points, prior = self._support(table)
         with phase("choosing marginals by the public table"):
-            chosen = self._choose(curator, table, workload, len(parsed), rng)
+            chosen = self._choose(curator, table, workload, len(asked.asked), rng)
         curator.announce([*chosen, *(q.marginal for q in asked.asked)])
         if self.answers == "hdmm":
             with phase("measuring"):
@@ -161,6 +166,10 @@ class Ide(Mechanism):
     def outlay(self, sizes: Sizes) -> Outlay:
         """A few marginals, bent on the public rows."""
         return Outlay(0.1 + 8e-6 * sizes.public_rows, 10.0)
+
+    def _asked(self, domain: Domain) -> QueryPlan:
+        parsed = [Queries.parse(text, domain) for text in self.queries]
+        return (plan_queries if self.answers == "hdmm" else as_asked)(parsed, self.noise)
 
     def _support(self, table: Table) -> tuple[Table, Floats]:
         """The points that may have mass, and the prior's share of each."""

@@ -49,6 +49,7 @@ from openprior.models.support import MultiplicativeWeights, SupportModel
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts
+from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload, canonical, closure
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table, dtype_for
@@ -136,6 +137,12 @@ class Mwem(Mechanism):
             step=1.0,
             clip=False,
         )
+
+    def check_inside(self, domain: Domain, workload: Workload, unit: Unit) -> None:
+        """Groups that name a key, and too many combinations, are refused."""
+        for group in self._groups(domain, workload):
+            if self.support is None:
+                _check_size(domain.project(group), self.max_cells)
 
     def run(
         self,
@@ -239,13 +246,18 @@ def _inside(workload: Workload, group: Marginal) -> list[Marginal]:
     return sorted(largest) or list(closure([group]))[: len(group)]
 
 
-def enumerate_domain(domain: Domain, max_cells: int) -> Table:
-    """Every combination of values as a row."""
+def _check_size(domain: Domain, max_cells: int) -> None:
+    """Raise if there are more combinations than may be enumerated."""
     if domain.size() > max_cells:
         raise MarginalTooLarge(
             f"mwem would enumerate {_about(domain.size())} cells of {' × '.join(domain)}, more than max_cells = "
             f"{max_cells:,}; name disjoint groups, give support = 10000 to draw rows, or use another method"
         )
+
+
+def enumerate_domain(domain: Domain, max_cells: int) -> Table:
+    """Every combination of values as a row."""
+    _check_size(domain, max_cells)
     columns = []
     for i, size in enumerate(domain.shape):
         values = np.arange(size, dtype=dtype_for(size))

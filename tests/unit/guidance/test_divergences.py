@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import openprior as op
-from openprior.errors import OptionError
+from openprior.errors import EncodeError, OptionError
 from openprior.guidance.bounds import public_sample_size
 from openprior.guidance.divergences import Divergence, _of_odds
 
@@ -84,3 +84,24 @@ def test_what_is_refused() -> None:
         op.divergences(one, other, schema=SCHEMA, alpha=0)
     with pytest.raises(OptionError, match="fewer than two rows"):
         op.divergences(one, table([0], [0]), schema=SCHEMA)
+
+
+def test_no_refusal_quotes_the_first_table() -> None:
+    """It stands in the place of the private one, and may be it."""
+    schema = op.Schema.from_toml('columns.x = {kind = "categorical", values = ["a", "b"]}')
+    known, canary = pa.table({"x": ["a", "b", "a"]}), pa.table({"x": ["a", "canary"]})
+    with pytest.raises(EncodeError, match="outside its list") as refused:
+        op.divergences(canary, known, schema=schema, workload=1)
+    assert "canary" not in str(refused.value)
+    with pytest.raises(EncodeError, match="canary"):
+        op.divergences(known, canary, schema=schema, workload=1)
+
+
+def test_a_person_id_is_not_needed() -> None:
+    toml = (
+        'person_id = "who"\nmax_rows_per_person = 1\ncolumns.x = {kind = "categorical", values = ["a", "b"]}'
+    )
+    schema = op.Schema.from_toml(toml)
+    first, second = pa.table({"x": ["a", "a", "b"]}), pa.table({"x": ["b", "a"]})
+    found = op.divergences(first, second, schema=schema, workload=1)
+    assert found.rows == (3, 2)

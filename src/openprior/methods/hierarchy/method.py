@@ -144,6 +144,8 @@ class Hierarchy(Mechanism):
         tree = Tree(curator.layout, self.levels)
         split = self._split(len(tree.levels))
         asked = within(workload, tree.attributes, curator.domain)
+        if self.inner is not None:
+            self.inner.check_inside(curator.domain.project(tree.attributes), asked, curator.unit.part())
         empirical = self.prior == "empirical"
         priors = group_priors(tree, table, curator.executor, rng, own=self.own, empirical=empirical)
         groups = Groups(tree, priors, curator.executor)
