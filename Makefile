@@ -45,6 +45,7 @@ results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/res
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.linear
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.intervals
 	$(BIN)/python -m benchmarks.tuning
