@@ -1,9 +1,9 @@
 """`python -m benchmarks.plan_times [METHOD ...] [PAIR ...] [cpu]`: the time that plan foretells, and the time it takes.
 
-Every mechanism with its defaults on the real pairs of benchmarks/accuracy.py, at ε = 1 and δ = 1e-9, with seed 0, from
-`op.release` to the written folder. Compiling, which only a first run does, is taken off and stands apart; what takes
-less than three seconds is run twice, and the second counts. With `cpu`, processor time is taken instead of the
-clock's, as if all that other threads do were spread over the cores: for machines that have other work. Takes about
+Every mechanism with its defaults on the real pairs of benchmarks/accuracy.py, at ε = 1 and δ = 1e-9, with secure
+noise, from `op.release` to the written folder. Compiling, which only a first run does, is taken off and stands apart;
+what takes less than three seconds is run twice, and the second counts. With `cpu`, processor time is taken instead of
+the clock's, as if all that other threads do were spread over the cores: for machines that have other work. Takes about
 seven minutes.
 
 A ratio is measured over planned; where plan gives a range, because the work depends on how far the public table is from
@@ -28,7 +28,7 @@ from openprior.progress import COMPILING, Progress, listening
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 
-EPSILON, SEED = 1.0, 0
+EPSILON = 1.0
 NAMES = ("titanic", "adult_pub025", "salary", "fire", "ACS 2018 to 2019")
 """The other pairs of ADULT have the same sizes, so plan says the same of them."""
 FAR = ("adult_pub100", ("pmw-pub",))
@@ -40,8 +40,8 @@ RESULTS = Path(__file__).parent / "results" / "plan_times.md"
 HEADER = f"""# Times that plan foretells
 
 Seconds from `op.release` to the written folder: what `plan` says from the sizes and a glance at the machine's speed, \
-and what a run takes (ε = {EPSILON:g}, δ = {DELTA:g}, seed {SEED}; compiling taken off). Ratio: measured over planned; \
-where plan gives a range, to its nearer end. By `python -m benchmarks.plan_times`.
+and what a run takes (ε = {EPSILON:g}, δ = {DELTA:g}, secure noise; compiling taken off). Ratio: measured over \
+planned; where plan gives a range, to its nearer end. By `python -m benchmarks.plan_times`.
 
 | pair | mechanism | planned | measured | ratio |
 |---|---|---|---|---|
@@ -98,7 +98,7 @@ def measure(
         begin = clock()
         op.release(
             private, public, schema=schema, workload=work, epsilon=EPSILON, delta=DELTA, mechanism=mechanism,
-            seed=SEED, out=Path(folder) / "release",
+            ledger=Path(folder) / "ledger.sqlite", out=Path(folder) / "release",
         )  # fmt: skip
         seconds = clock() - begin
     return seconds - compiling.seconds, compiling.seconds

@@ -53,7 +53,7 @@ def training_outlay(sizes: Sizes, how: Training, rounds: int, batch: int, hidden
     step = 3e-4 + batch * (2e-9 * width + 1e-10 * numbers + 3e-7)
     known = min(rounds, sizes.marginals) / sizes.marginals if how.variant == "marginals" else 0.0
     each = answer + how.steps * (step + 0.05 * known * answer)
-    return Outlay(2.0 + rounds * each, 150 + 4e-5 * sizes.cells + 4e-5 * numbers + 3e-5 * batch * width)
+    return Outlay(0.8 + rounds * each, 150 + 4e-5 * sizes.cells + 4e-5 * numbers + 3e-5 * batch * width)
 
 
 @register("gem")

@@ -123,7 +123,7 @@ class Hdmm(Mechanism):
     def outlay(self, sizes: Sizes) -> Outlay:
         """Noise on every cell, twice where marginals and components are both measured; then a search for rows, up to
         its limit. A hundred columns with all pairs: a dozen seconds."""
-        noise, search = 4.5e-5 * sizes.cells, 7e-9 * min(30.0 * sizes.rows * sizes.marginals, 1.5e9)
+        noise, search = 2.2e-5 * sizes.cells, 7e-9 * min(30.0 * sizes.rows * sizes.marginals, 1.5e9)
         memory = 100 + 5e-4 * sizes.cells + 8e-5 * sizes.rows * sizes.columns
         return Outlay(0.5 + 8e-4 * sizes.closure + noise + search, memory)
 
