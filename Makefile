@@ -39,6 +39,11 @@ bench: $(STAMP) ## speed, with the peer in the same run
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.tilt
+	$(BIN)/python -m benchmarks.first_run
+	$(BIN)/python -m benchmarks.width
+	$(BIN)/python -m benchmarks.tilt_growth
+	$(BIN)/python -m benchmarks.growth_plot
+	$(BIN)/python -m benchmarks.agency
 	$(BIN)/python -m benchmarks.graphical race
 
 results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results

@@ -89,7 +89,7 @@ def measure(engine: str, rows: int, cores: int) -> dict[str, float]:
     seconds = time.perf_counter() - begin
     assert counted == rows
     driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"made": made, "seconds": seconds, "driver": driver, "children": _children() / 1024}
+    return {"made": made, "seconds": seconds, "driver": driver, "children": largest_worker() / 1024}
 
 
 def work(data: Any) -> int:
@@ -101,7 +101,7 @@ def work(data: Any) -> int:
     return rows
 
 
-def _children() -> int:
+def largest_worker() -> int:
     """The largest peak memory of a Python worker of this process's Java process, in kB."""
     family, peaks = {os.getpid()}, [0]
     for _ in range(4):

@@ -1,36 +1,40 @@
-"""The speed of Tilt: ADULT beside jam-pgm, 33 columns × 150,000 rows, and how the seconds grow.
+"""The speed of Tilt against its former version: `python -m benchmarks.tilt [WORK ...] [times=3]`.
 
-`python -m benchmarks.tilt` writes `results/tilt.txt`. The wide table is made up: its public side has the same number of
-rows, three constant columns, and two columns that lack a value altogether. Each run is a process of its own, so
-that its memory can be read off; seconds are of the mechanism and its rows, without reading the tables.
+Both versions run in the same race, in turns, each in a process of its own; a small run before pays for loading and
+compiling. Seconds are of the wall clock, of the mechanism and its rows without reading the tables (the demo: whole
+releases, one of them written to a folder with its report); processor seconds of all threads stand beside. It writes
+`results/tilt.md`. The wide table is made up: its public side has the same number of rows, three constant columns,
+and two columns that lack a value altogether.
 """
 
 import json
+import os
 import resource
-import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import openprior as op
 from benchmarks.data import jam_pair, made_up
+from benchmarks.former import FORMER, in_a_process, unpacked
+from benchmarks.lines import Lines
 from openprior.counting.cores import workers
 from openprior.counting.local import count_table
 from openprior.evaluation.metrics import errors_of
-from openprior.methods.jam import JamPgm
-from openprior.methods.tilt import Tilt
-from openprior.models.tilted.prior import fit_prior
-from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator
-from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import SeededNoise
 from openprior.questions.workload import all_marginals
+from openprior.schema.base import Schema
 from openprior.tables.encode import Table, encode_table
+from openprior.tables.simulate import demo_surveys
 
-RESULTS = Path(__file__).parent / "results" / "tilt.txt"
 CHOICES = (2, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
+Found = dict[str, float]
 
 
 def adult() -> tuple[Table, Table]:
@@ -55,103 +59,125 @@ def wide(columns: int = 33, rows: int = 150_000, public_rows: int = 150_000) -> 
     return private, Table(public.domain, tuple(changed))
 
 
-def run(mechanism: Any, private: Table, public: Table) -> dict[str, Any]:
-    """One run at ε = 1."""
-    work = all_marginals(3).on(private.domain)
-    curator = FakeCurator(private, noise=SeededNoise(0))
+def run(mechanism: Any, private: Table, public: Table | None, epsilon: float = 1.0, ways: int = 3) -> Found:
+    """One run on tables of codes."""
+    work = all_marginals(ways).on(private.domain)
+    curator = FakeCurator(private, epsilon=epsilon, noise=SeededNoise(0))
     curator.announce(work.marginals)
     curator.look_ahead()
     rng = np.random.default_rng(0)
-    begin = time.perf_counter()
+    began, processor = time.perf_counter(), time.process_time()
     model = mechanism.run(curator, public, work, rng, lambda done, of, what: None)
-    fitted = time.perf_counter() - begin
+    fitted = time.perf_counter() - began
     rows = model.sample(private.n, rng)
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - began
+    processor = time.process_time() - processor
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     truth = count_table(private, work.marginals)
     counts = {m: c.astype(np.float64) for m, c in count_table(rows, work.marginals).items()}
-    error = errors_of(work, truth, counts, "synthetic").workload_error
     return {
         "seconds": seconds,
+        "processor": processor,
         "model_seconds": fitted,
         "megabytes": memory,
-        "error": error,
-        "marginals": len(work),
+        "error": errors_of(work, truth, counts, "synthetic").workload_error,
     }
 
 
-def growth() -> list[str]:
-    """Seconds for twice as much of one thing and the same of the others."""
-    private, public = adult()
-    work = all_marginals(3).on(private.domain)
-    counts = count_table(private, work.marginals)
-    rng = np.random.default_rng(0)
-    prior = fit_prior(public, work.marginals, rng)
-    chosen = [work.marginals[i] for i in rng.choice(len(work), 40, replace=False)]
-
-    def tilted(blocks: int, particles: int) -> float:
-        tilting = Tilting(prior, private.domain, private.n, particles, np.random.default_rng(0))
-        for m in chosen[:blocks]:
-            tilting.measured(Measurement.of(m, counts[m] + rng.normal(0, 30, len(counts[m])), 30.0))
-        begin = time.perf_counter()
-        tilting.fit(epochs=1)
-        tilting.renew(particles)
-        return time.perf_counter() - begin
-
-    tilted(2, 10_000)
-    lines = ["a fit and a renewal on ADULT, seconds:"]
-    for particles in (50_000, 100_000, 200_000, 400_000):
-        lines.append(f"  {particles:>7} particles, 20 marginals  {tilted(20, particles):7.2f}")
-    for blocks in (5, 10, 20, 40):
-        cells = sum(len(counts[m]) for m in chosen[:blocks])
-        lines.append(
-            f"   100000 particles, {blocks:>2} marginals ({cells:>6} cells) {tilted(blocks, 100_000):7.2f}"
-        )
-    lines.append("learning the prior of a made-up table of 33 columns, seconds:")
-    for rows in (5_000, 20_000, 80_000, 160_000):
-        _, other = wide(33, 1_000, rows)
-        begin = time.perf_counter()
-        fit_prior(other, all_marginals(3).on(other.domain).marginals, np.random.default_rng(0))
-        lines.append(f"  {rows:>7} public rows {time.perf_counter() - begin:7.1f}")
-    return lines
+def demo() -> Found:
+    """The demo's two releases by Tilt, without a public table and with one."""
+    public, private = demo_surveys(rows_public=20_000, rows_private=20_000)
+    schema, errors = Schema.draft(public), []
+    began, processor = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        for prior, out in ((None, None), (public, Path(folder) / "demo")):
+            released = op.release(
+                private, prior, schema=schema, workload=op.all_marginals(3), epsilon=1.0, delta=1e-9,
+                mechanism=op.Tilt(), out=out,
+            )  # fmt: skip
+            errors.append(released)
+        seconds, processor = time.perf_counter() - began, time.process_time() - processor
+        error = op.evaluate(errors[-1], private).workload_error
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "processor": processor, "megabytes": memory, "error": error}
 
 
-def in_a_process(what: str) -> dict[str, Any]:
-    """Run one of ours in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.tilt", what],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def _warm() -> None:
+    run(op.Tilt(), *wide(15, 2000, 1000))
 
 
-def main() -> None:
-    """All figures."""
-    if len(sys.argv) > 1:
-        mechanism: Any = JamPgm() if sys.argv[1] == "jam" else Tilt()
-        pair = wide() if sys.argv[1] == "wide" else adult()
-        print(json.dumps(run(mechanism, *pair)))
-        return
-    lines = [
-        f"{workers()} cores; ε = 1, δ = 1e-9, all 3-way marginals, one seed; seconds with rows (of the model)"
+WORKS: dict[str, tuple[str, float, Callable[[], Found]]] = {
+    "adult": ("ADULT, 455 triples, with rows", 4, lambda: run(op.Tilt(), *adult())),
+    "kept": ("the same, prior from the cache", 8, lambda: run(op.Tilt(), *adult())),
+    "adult10": ("ADULT at ε = 10", 4, lambda: run(op.Tilt(), *adult(), epsilon=10.0)),
+    "demo": ("the demo's two releases", 5, demo),
+    "wide": ("33 columns × 150,000 rows, 5,456 triples", 4, lambda: run(op.Tilt(), *wide())),
+}
+"""What, the ratio hoped for, and how."""
+HEADER = f"""# Tilt beside its former version
+
+Both in the same race, in turns, each in a process of its own, on {workers()} cores with whatever else the machine \
+does; medians. Seconds of the wall clock, in brackets of the processor; ε = 1 unless said; with the synthetic rows; \
+loaded and compiled. *Former* is commit {FORMER}. Error: mean L1 of the rows, one seed. By `python -m \
+benchmarks.tilt`.
+
+| work | former | now | ratio | hoped for | of the processor | former error | error | memory | runs |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+TABLE = Lines(Path(__file__).parent / "results" / "tilt.md", HEADER, keys=1)
+
+
+def alone(work: str) -> Found:
+    """One work in this process."""
+    _warm()
+    if work == "demo":
+        demo()
+    if work == "kept":
+        WORKS[work][2]()
+    return WORKS[work][2]()
+
+
+def race(work: str, times: int) -> None:
+    """Both versions in turns; a line of the table."""
+    title, hoped, _ = WORKS[work]
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"OPENPRIOR_CACHE": folder if work == "kept" else "off"}
+        found: dict[str, list[Found]] = {"former": [], "now": []}
+        for _ in range(times):
+            found["former"].append(in_a_process("benchmarks.tilt", "--one", work, source=unpacked()))
+            found["now"].append(in_a_process("benchmarks.tilt", "--one", work, environment=kept))
+    middle = {
+        side: {k: float(np.median([f[k] for f in runs])) for k in runs[0]} for side, runs in found.items()
+    }
+    former, now = middle["former"], middle["now"]
+    cells = [
+        f"{former['seconds']:.2f} ({former['processor']:.1f})",
+        f"{now['seconds']:.2f} ({now['processor']:.1f})",
+        f"{former['seconds'] / now['seconds']:.1f}",
+        f"{hoped:g}",
+        f"{former['processor'] / now['processor']:.1f}",
+        f"{former['error']:.4f}",
+        f"{now['error']:.4f}",
+        f"{former['megabytes']:.0f} → {now['megabytes']:.0f} MB",
+        str(times),
     ]
-    for what, title in (
-        ("adult", "tilt, ADULT"),
-        ("jam", "jam-pgm, ADULT"),
-        ("wide", "tilt, 33 × 150,000"),
-    ):
-        found = in_a_process(what)
-        lines.append(
-            f"{title:<20} {found['seconds']:6.1f} s ({found['model_seconds']:.1f} s)  {found['megabytes']:6.0f} MB  "
-            f"error {found['error']:.4f}  {found['marginals']} marginals"
-        )
-        print(lines[-1], flush=True)
-    lines += growth()
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
+    TABLE.put((title,), cells, [(t,) for t, _, _ in WORKS.values()])
+
+
+def main(words: list[str]) -> None:
+    """All works, or those named."""
+    if words[:1] == ["--one"]:
+        os.environ.setdefault("OPENPRIOR_CACHE", "off")
+        print(json.dumps(alone(words[1])))
+        return
+    times = next((int(w.removeprefix("times=")) for w in words if w.startswith("times=")), 3)
+    wanted = [w for w in words if not w.startswith("times=")] or list(WORKS)
+    unknown = [w for w in wanted if w not in WORKS]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join(WORKS)}")
+    for work in wanted:
+        race(work, times)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
