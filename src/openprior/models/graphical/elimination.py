@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.models.graphical.junction import JunctionTree
-from openprior.models.graphical.propagation import offsets, sum_down
+from openprior.models.graphical.marginalisation import offsets, sum_down
 from openprior.models.graphical.routes import Routes
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
@@ -131,7 +131,7 @@ class Elimination:
 
         A matrix product for each cell of what the separator keeps, or, where those would be tiny, a plain loop.
         """
-        from openprior.models.graphical.messages import contract
+        from openprior.models.graphical.table_sums import contract
 
         width = message.shape[1]
         edge = self._routes.indices(separator)

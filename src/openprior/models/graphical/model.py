@@ -17,7 +17,7 @@ from openprior.models.base import Flags, Model, Saved
 from openprior.models.graphical.elimination import Elimination
 from openprior.models.graphical.evidence import restrict_tables
 from openprior.models.graphical.junction import JunctionTree, megabytes
-from openprior.models.graphical.propagation import layout
+from openprior.models.graphical.marginalisation import layout
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, dtype_for
 
