@@ -3,17 +3,19 @@
 import numba as nb
 import numpy as np
 
-__all__ = ["FAST", "exps", "fast_exp", "fast_log"]
+__all__ = ["CAREFUL", "FAST", "exps", "fast_exp", "fast_log"]
 
 FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}
 """What the compiler may do with sums: reorder them; infinities stay what they are."""
+CAREFUL = {"nnan", "nsz", "contract"}
+"""For whatever calls these functions, which become part of it: a sum in another order would undo the rounding."""
 
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90821492927058770002e-10
 _MAGIC = 6755399441055744.0
 """1.5·2^52: a number added to it is rounded to a whole one, which then stands in its lowest bits."""
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"}, inline="always")
+@nb.njit(nogil=True, cache=True, fastmath=CAREFUL, inline="always")
 def fast_exp(x):  # type: ignore[no-untyped-def]
     """e^x for x ≤ 0.
 
@@ -40,7 +42,7 @@ def fast_exp(x):  # type: ignore[no-untyped-def]
     return p * np.int64(power).view(np.float64) if x > -707.0 else 0.0
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"}, inline="always")
+@nb.njit(nogil=True, cache=True, fastmath=CAREFUL, inline="always")
 def fast_log(x):  # type: ignore[no-untyped-def]
     """log x for finite x above 1e-300, likewise; −∞ for 0."""
     bits = np.float64(x).view(np.int64)
@@ -62,7 +64,7 @@ def fast_log(x):  # type: ignore[no-untyped-def]
     return shift * _LN2_HIGH + (2.0 * r + (2.0 * r * q * p + shift * _LN2_LOW)) if x > 0.0 else -np.inf
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
+@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
 def exps(part):  # type: ignore[no-untyped-def]
     """e^x in place of every x ≤ 0."""
     for i in range(len(part)):

@@ -15,7 +15,7 @@ import math
 import numba as nb
 import numpy as np
 
-from openprior.models.graphical.fast_exp import FAST, exps, fast_exp, fast_log
+from openprior.models.graphical.fast_exp import CAREFUL, FAST, exps, fast_exp, fast_log
 from openprior.models.graphical.products import flipped, largest_sums, log_products, products, products_across
 
 __all__ = ["largest", "propagate"]
@@ -116,7 +116,7 @@ def _load(logs, values, packed, weights, cliques, slots, pool, c, in_logs):  # t
     return top_of_all, width
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
 def _rise(logs, packed, weights, cliques, slots, pool, c, top, total, in_logs):  # type: ignore[no-untyped-def]
     """What A and B say to R, as a message to the parent; or at a root, log Z, and R scaled to the total."""
     a, b, _ = _matrices(packed, cliques, c)
@@ -190,7 +190,7 @@ def _sum_into(table, places, sums):  # type: ignore[no-untyped-def]
         sums[places[i]] += table[i]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
 def _log_sum_into(table, places, sums, room):  # type: ignore[no-untyped-def]
     """The same in logarithms."""
     room[:] = -np.inf
