@@ -1,4 +1,4 @@
-"""Sums of a table down to some of its axes, and the maps from its cells to theirs."""
+"""Sums of a table down to some of its axes, products of tables over some of its axes, and the maps between cells."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "layout", "offsets", "sum_down"]
+__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "layout", "multiplied", "offsets", "sum_down"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,18 @@ def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Margina
     sums = np.zeros(domain.size(target))
     project(table, sums, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
     return sums
+
+
+def multiplied(domain: Domain, axes: Sequence[str], parts: Sequence[tuple[Marginal, Floats]]) -> tuple[Floats, float]:
+    """The product of three flat tables, each over some of these axes, flat in their order; and its sum."""
+    from openprior.models.graphical.table_sums import product_over
+
+    split = _split(domain, axes)
+    halves = (axes[:split], axes[split:])
+    maps = [np.concatenate([offsets(domain, half, m) for half in halves]) for m, _ in parts]
+    table = np.empty(domain.size(axes))
+    total = product_over(table, domain.size(axes[split:]), *(values for _, values in parts), *maps)
+    return table, float(total)
 
 
 def _map(

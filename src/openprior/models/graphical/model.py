@@ -43,6 +43,15 @@ class GraphicalModel(Model):
         self.tables = [table / table.sum() for table in tables]
         self._elimination: Elimination | None = None
 
+    @classmethod
+    def calibrated(cls, tree: JunctionTree, tables: Sequence[Floats], total: float) -> "GraphicalModel":
+        """Of tables that already are clique marginals, each of which sums to 1: they are taken as they are."""
+        model = cls.__new__(cls)
+        Model.__init__(model, tree.domain, total)
+        model.tree, model.tables, model._elimination = tree, list(tables), None
+        model.axes = [layout(c, s) for c, s in zip(tree.cliques, tree.separators, strict=True)]
+        return model
+
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Exact marginals of the model, inside cliques or across."""
         engine = self._engine()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from openprior.models.graphical.clique_products import Triangle, gathered
 from openprior.models.graphical.junction import JunctionTree
-from openprior.models.graphical.marginalisation import layout, offsets
+from openprior.models.graphical.marginalisation import layout, multiplied, offsets
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
@@ -151,22 +151,21 @@ class Propagation:
         for start, end in self._auxiliary:
             self._logs[start:end] = 0.0
 
-    def clique_tables(self) -> list[Floats]:
-        """The cliques' marginals by the last call of `marginals`, each with one axis per attribute in the order of
-        `axes`."""
+    def clique_tables(self, total: float | None = None) -> list[Floats]:
+        """The cliques' marginals by the last call of `marginals`, with its total or another, each with one axis per
+        attribute in the order of `axes`."""
         domain, tables = self.tree.domain, []
         for c, axes in enumerate(self.axes):
-            shape = [domain[a] for a in axes]
-            product = np.zeros([1] * len(axes)) if self._in_logs else np.ones([1] * len(axes))
             parts = [(m, self._part(c, t)) for t, m in enumerate(self._triangles[c].tables)]
-            for marginal, values in sorted(parts, key=lambda part: part[1].size):
-                part = values.reshape([domain[a] for a in marginal])
-                part = part.transpose([marginal.index(a) for a in axes if a in marginal])
-                spread = part.reshape([domain[a] if a in marginal else 1 for a in axes])
-                product = product + spread if self._in_logs else product * spread
-            table = np.exp(product - product.max()) if self._in_logs else product
-            covered = table * (self._total / table.sum() * (table.size / domain.size(axes)))
-            tables.append(np.ascontiguousarray(np.broadcast_to(covered, shape)))
+            if self._in_logs:
+                shape = [domain[a] for a in axes]
+                logs = sum((_along(domain, axes, m, part) for m, part in parts), np.zeros(shape))
+                table = np.exp(logs - logs.max()).reshape(-1)
+                mass = float(table.sum())
+            else:
+                table, mass = multiplied(domain, axes, parts)
+            table *= (self._total if total is None else total) / mass
+            tables.append(table.reshape([domain[a] for a in axes]))
         return tables
 
     def _part(self, c: int, t: int) -> Floats:
@@ -182,3 +181,10 @@ class Propagation:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(came) - said if self._in_logs else came / said
         return np.where(said > (-np.inf if self._in_logs else 0.0), ratio, -np.inf if self._in_logs else 0.0)
+
+
+def _along(domain: Domain, axes: Marginal, marginal: Marginal, values: Floats) -> Floats:
+    """A flat table over some of the axes, so that it can be added to one over all."""
+    table = values.reshape([domain[a] for a in marginal])
+    table = table.transpose([marginal.index(a) for a in axes if a in marginal])
+    return table.reshape([domain[a] if a in marginal else 1 for a in axes])

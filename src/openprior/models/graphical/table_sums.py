@@ -1,4 +1,4 @@
-"""The compiled loops that sum a table down, or multiply it with a message on the way.
+"""The compiled loops that sum a table down, or spread small ones over a large one.
 
 A *map* takes the cells of a large table to the cells of a smaller one: cell o·B + i of the large table lies in cell
 outer[o] + inner[i] of the small one, which keeps both halves in the cache whatever the table's size. Runs of cells that
@@ -10,7 +10,7 @@ import numba as nb
 from openprior.models.graphical.fast_exp import FAST
 from openprior.models.graphical.marginalisation import CONSTANT, CONTIGUOUS
 
-__all__ = ["contract", "project"]
+__all__ = ["product_over", "project"]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
@@ -43,12 +43,18 @@ def project(table, sink, link, block, pool):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def contract(table, to_message, to_out, message, out):  # type: ignore[no-untyped-def]
-    """out[to_out[c], :] += table[c]·message[to_message[c], :] for every cell c."""
-    width = message.shape[1]
-    for c in range(len(table)):
-        value = table[c]
-        if value != 0.0:
-            row, result = message[to_message[c]], out[to_out[c]]
-            for i in range(width):
-                result[i] += value * row[i]
+def product_over(table, block, first, second, third, first_map, second_map, third_map):  # type: ignore[no-untyped-def]
+    """Write the product of three small tables over a large one, each along its map; returns the sum.
+
+    A map has its outer half first, then its inner one.
+    """
+    rows = len(table) // block
+    total = 0.0
+    for o in range(rows):
+        part = table[o * block : (o + 1) * block]
+        a, b, c = first[first_map[o] :], second[second_map[o] :], third[third_map[o] :]
+        to_a, to_b, to_c = first_map[rows:], second_map[rows:], third_map[rows:]
+        for i in range(block):
+            part[i] = a[to_a[i]] * b[to_b[i]] * c[to_c[i]]
+            total += part[i]
+    return total
