@@ -26,8 +26,9 @@ from openprior.schema.domain import Domain
 
 __all__ = ["GrowingModel", "check_size", "clique_seconds", "expected_noise", "noise_of", "within_reach"]
 
-_EFFORT = 1e8
-"""Multiplications that the exact answer of one candidate may take; the answers of others are counted from rows."""
+_EFFORT = 2e8
+"""Multiplications (a cell written is ten) that the exact answer of one candidate may take; the answers of others are
+counted from rows."""
 _ROWS = 1 << 18
 
 

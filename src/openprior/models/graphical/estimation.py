@@ -123,7 +123,8 @@ class Estimator:
         for m in loss.propagation.factors:
             self._potentials[m] = loss.part(point.potentials, m)
         loss.evaluate(point.potentials)
-        return GraphicalModel(loss.propagation.tree, loss.propagation.clique_tables(), loss.total)
+        tables = loss.propagation.clique_tables(1.0)
+        return GraphicalModel.calibrated(loss.propagation.tree, tables, loss.total)
 
     def _start(self, loss: Loss, given: list[Measurement]) -> Point:
         """Where the last fit ended, with one new measurement already taken in; or the uniform distribution.
@@ -201,7 +202,7 @@ def _mirror(
     while steps < max_steps:
         there = loss.evaluate(here.potentials - a * here.gradient)
         steps += 1
-        promised = 0.5 * float(here.gradient @ (here.marginals - there.marginals))
+        promised = 0.5 * float((here.gradient * (here.marginals - there.marginals)).sum())
         if there.objective > here.objective - promised:
             if a == safe:
                 break

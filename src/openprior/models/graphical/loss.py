@@ -116,20 +116,21 @@ class Loss:
 
     def evaluate(self, potentials: Floats) -> Point:
         """One pass of messages."""
+        from openprior.models.graphical.loss_loops import residuals
+
         view, log_z = self.propagation.marginals(potentials + self._fixed, self.total)
         if log_z == -np.inf:
             raise WorkloadError("the structural zeros leave no possible row; remove some of them")
-        marginals = view.copy()
-        residual = marginals - self._values
-        gradient = self._weights * residual
-        return Point(
-            potentials, marginals, gradient, 0.5 * float(residual @ gradient) + self._constant, log_z
-        )
+        marginals, gradient = np.empty(len(view)), np.empty(len(view))
+        objective = residuals(view, self._values, self._weights, marginals, gradient)
+        return Point(potentials, marginals, gradient, float(objective) + self._constant, log_z)
 
     def gap(self, at: Point) -> float:
         """How far the objective is above its minimum, at most."""
+        from openprior.models.graphical.loss_loops import dot
+
         best = self.propagation.largest(self._fixed - at.gradient)
-        return max(0.0, float(at.gradient @ at.marginals) + self.total * best)
+        return max(0.0, float(dot(at.gradient, at.marginals)) + self.total * best)
 
     def settled(self, at: Point, gap: float, tolerance: float) -> bool:
         """Whether the gap is small beside the objective of the uniform distribution (or of this one, if larger): below
@@ -154,10 +155,10 @@ class Loss:
 
     def curvature(self, a: Point, b: Point) -> tuple[float, float]:
         """½‖μ_b − μ_a‖²_w, and the relative entropy of b to a: their ratio is the smoothness between them."""
-        move = b.marginals - a.marginals
-        square = 0.5 * float(move @ (self._weights * move))
-        entropy = float((b.potentials - a.potentials) @ b.marginals) - self.total * (b.log_z - a.log_z)
-        return square, entropy
+        from openprior.models.graphical.loss_loops import move
+
+        square, along = move(self._weights, a.marginals, b.marginals, a.potentials, b.potentials)
+        return float(square), float(along) - self.total * (b.log_z - a.log_z)
 
 
 def _checked(measured: Measurement, domain: Domain) -> tuple[Marginal, Floats]:

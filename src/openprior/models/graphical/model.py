@@ -17,7 +17,7 @@ from openprior.models.base import Flags, Model, Saved
 from openprior.models.graphical.elimination import Elimination
 from openprior.models.graphical.evidence import restrict_tables
 from openprior.models.graphical.junction import JunctionTree, megabytes
-from openprior.models.graphical.propagation import layout
+from openprior.models.graphical.marginalisation import layout
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, dtype_for
 
@@ -42,6 +42,15 @@ class GraphicalModel(Model):
                 raise ValueError(f"clique {axes} needs a table of {shape} finite numbers ≥ 0, not all 0")
         self.tables = [table / table.sum() for table in tables]
         self._elimination: Elimination | None = None
+
+    @classmethod
+    def calibrated(cls, tree: JunctionTree, tables: Sequence[Floats], total: float) -> "GraphicalModel":
+        """Of tables that already are clique marginals, each of which sums to 1: they are taken as they are."""
+        model = cls.__new__(cls)
+        Model.__init__(model, tree.domain, total)
+        model.tree, model.tables, model._elimination = tree, list(tables), None
+        model.axes = [layout(c, s) for c, s in zip(tree.cliques, tree.separators, strict=True)]
+        return model
 
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Exact marginals of the model, inside cliques or across."""

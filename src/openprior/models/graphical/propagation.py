@@ -1,52 +1,48 @@
 """Message passing on a junction tree: log-potentials of factors in, their marginals out.
 
-A factor is a table over a marginal that lies in some clique. The tree is written down as integer tables (which clique
-collects which factors and messages, along which maps), and one compiled loop runs any of them; so a new tree
-costs the maps, which are small: each is two halves, whose sizes multiply to the clique's.
+A factor is a table over a marginal that lies in some clique. The tree is written down as integer tables: which factors
+and messages make up the tables of which each clique is the product (clique_products.py), and along which maps. One
+compiled loop (messages.py) runs any of them, so a new tree costs the maps, which are no larger than those tables.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.models.graphical.clique_products import Triangle, gathered
 from openprior.models.graphical.junction import JunctionTree
+from openprior.models.graphical.marginalisation import layout, multiplied, offsets
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["CONSTANT", "CONTIGUOUS", "SCATTERED", "Propagation", "layout", "offsets", "sum_down"]
+__all__ = ["Propagation"]
 
 Floats = NDArray[np.float64]
 
-CONSTANT, CONTIGUOUS, SCATTERED = 0, 1, 2
-"""What a map's inner half does: all in one cell, one cell each in a row, or anything."""
-_INNER = 1024
-"""Cells of a map's inner half, at most; two such tables stay in the first-level cache."""
-_GROUP = 1 << 14
-"""Cells of a root that are worked through together."""
-_EVEN = 16
-"""Cells that are summed together, or lie side by side, from which on a loop of their own is faster."""
 
+class _Maps:
+    """Maps from the cells of tables to those of smaller ones, one after the other."""
 
-def layout(clique: Marginal, separator: Marginal) -> Marginal:
-    """The order of a clique's axes: the separator first, so that what is summed away lies together."""
-    return (*separator, *(a for a in clique if a not in separator))
+    def __init__(self, domain: Domain) -> None:
+        self._domain, self._maps, self._length = domain, list[NDArray[np.int32]](), 0
 
+    def add(self, table: Marginal, target: Marginal) -> int:
+        """Where the map begins."""
+        begin = self._length
+        self._maps.append(offsets(self._domain, table, target))
+        self._length += len(self._maps[-1])
+        return begin
 
-def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Marginal) -> Floats:
-    """The marginal of a flat table on some of its axes, in the target's order; one pass, whichever axes they are."""
-    from openprior.models.graphical.messages import project
-
-    pool: list[NDArray[np.int32]] = []
-    link = np.array(_map(domain, axes, target, 0, pool), np.int64)
-    sums = np.zeros(domain.size(target))
-    project(table, sums, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
-    return sums
+    def all(self) -> NDArray[np.int32]:
+        """In one array."""
+        return np.concatenate([np.zeros(0, np.int32), *self._maps])
 
 
 class Propagation:
     """The tables of one tree and one set of factors, and room to compute in."""
+
+    _starts_in_logs = False
 
     def __init__(self, tree: JunctionTree, factors: Iterable[Marginal]) -> None:
         self.tree = tree
@@ -56,201 +52,139 @@ class Propagation:
         self.starts = dict(zip(self.factors, np.cumsum([0, *sizes]).tolist(), strict=False))
         self.length = sum(sizes)
         self.axes = [layout(c, s) for c, s in zip(tree.cliques, tree.separators, strict=True)]
-        widths = [
-            domain.size(axes[: _leading(domain, axes)] if parent < 0 else separator)
-            for axes, separator, parent in zip(self.axes, tree.separators, tree.parents, strict=True)
-        ]
-        cells = [domain.size(c) for c in tree.cliques]
-        self._separators: list[int] = (self.length + np.cumsum([0, *widths[:-1]])).tolist()
-        self.clique_starts: list[int] = np.cumsum([0, *cells]).tolist()
-        roots = [parent < 0 for parent in tree.parents]
-        blocks = [domain.size(axes[_split(domain, axes) :]) for axes in self.axes]
-        self._cliques = np.array(
-            [*zip(self.clique_starts, cells, self._separators, widths, roots, blocks, strict=False)], np.int64
-        )
-        self._link(domain, self.length + sum(widths))
-        self.beliefs = np.zeros(self.clique_starts[-1])
+        self._in_logs, self._total = self._starts_in_logs, 1.0
+        self._link(domain)
 
-    def _link(self, domain: Domain, used: int) -> None:
-        """Where each factor and each child's message goes: into the smallest table that contains it.
-
-        That is a larger factor of the same clique, or an auxiliary table over the union of two, where that is so much
-        smaller than the clique that adding them up there first saves work; or else the clique.
-        """
-        tree = self.tree
+    def _link(self, domain: Domain) -> None:
+        """Where each factor and each child's message goes."""
+        tree, used = self.tree, self.length
         members: list[dict[Marginal, list[int]]] = [{} for _ in tree.cliques]
         for factor in self.factors:
             clique = tree.host(factor)
             if clique is None:
                 raise ValueError(f"factor {factor} is in no clique of the tree")
             members[clique].setdefault(factor, []).append(self.starts[factor])
-        for c, parent in enumerate(tree.parents):
+        separators: list[int] = []
+        for parent, separator in zip(tree.parents, tree.separators, strict=True):
+            separators.append(used)
+            used += domain.size(separator)
             if parent >= 0:
-                members[parent].setdefault(tree.separators[c], []).append(self._separators[c])
-        pool: list[NDArray[np.int32]] = []
-        nested: list[list[tuple[int, ...]]] = []
-        links: list[list[tuple[int, ...]]] = []
+                members[parent].setdefault(separator, []).append(separators[-1])
+        maps, room = _Maps(domain), 0
+        nested: list[tuple[int, ...]] = []
+        inside, cliques, slots = [0], list[tuple[int, ...]](), list[list[tuple[int, ...]]]()
         self._auxiliary: list[tuple[int, int]] = []
-        for axes, inside in zip(self.axes, members, strict=True):
-            hosts, unions = _hosts(domain, axes, list(inside))
+        self._triangles: list[Triangle] = []
+        for c, tables in enumerate(members):
+            is_root = tree.parents[c] < 0
+            hosts, unions = gathered(domain, list(tables), 3 if is_root else 2)
             for union in unions:
-                inside[union] = [used]
+                tables[union] = [used]
                 self._auxiliary.append((used, used + domain.size(union)))
                 used += domain.size(union)
-            mine: list[tuple[int, ...]] = []
-            direct: list[tuple[int, ...]] = []
-            for table in sorted(inside, key=lambda m: (domain.size(m), len(m))):
-                first, *others = inside[table]
-                for start in others:  # a factor on a separator: one table for both
-                    mine.append(self._nest(domain, table, first, table, start, pool))
-                host = hosts.get(table)
-                if host is None:
-                    direct.append((*_map(domain, axes, table, first, pool), 0, 0, 0))
+            loose: list[Marginal] = []
+            for table in sorted(tables, key=lambda m: (domain.size(m), len(m))):
+                first, *others = tables[table]
+                # A factor on a separator: one table for both.
+                inner = [(table, first, start) for start in others]
+                if table in hosts:
+                    inner.append((hosts[table], tables[hosts[table]][0], first))
                 else:
-                    mine.append(self._nest(domain, host, inside[host][0], table, first, pool))
-            nested.append(mine)
-            links.append(direct)
-        self._nested, self._inside = _rows(nested)
-        self._links, self._first = _rows(links)
-        self._pool = np.concatenate(pool) if pool else np.zeros(0, np.int32)
-        self._source, self._sink, self._sums = np.zeros(used), np.zeros(used), np.ones(used)
-
-    @staticmethod
-    def _nest(
-        domain: Domain, host: Marginal, at: int, table: Marginal, start: int, pool: list[NDArray[np.int32]]
-    ) -> tuple[int, ...]:
-        block = domain.size(host[_split(domain, host) :])
-        return (*_map(domain, host, table, start, pool), at, domain.size(host), block)
+                    loose.append(table)
+                for host, at, start in inner:
+                    nested.append((start, domain.size(table), at, domain.size(host), maps.add(host, table)))
+            inside.append(len(nested))
+            third = tree.separators[c] if not is_root else loose.pop() if len(loose) == 3 else ()
+            triangle = Triangle.of(domain, *[*loose, (), ()][:2], third)
+            self._triangles.append(triangle)
+            ends = np.cumsum([room, *map(domain.size, triangle.sides)]).tolist()
+            room = ends[-1]
+            covered = {a for m in triangle.tables for a in m}
+            spare = domain.size([a for a in tree.cliques[c] if a not in covered])
+            cliques.append((is_root, *triangle.shape, spare, *ends))
+            starts = [tables[m][0] if m else 0 for m in triangle.tables[:2]]
+            starts.append(separators[c] if not is_root else tables[third][0] if third else 0)
+            slots.append(
+                [
+                    (start, domain.size(m) if m else 0, maps.add(m, side))
+                    for start, m, side in zip(starts, triangle.tables, triangle.sides, strict=True)
+                ]
+            )
+        self._nested = np.array(nested, np.int64).reshape(-1, 5)
+        self._inside = np.array(inside, np.int64)
+        self._cliques, self._slots = np.array(cliques, np.int64), np.array(slots, np.int64)
+        self._pool = maps.all()
+        self._logs, self._values, self._sink = np.zeros(used), np.zeros(used), np.zeros(used)
+        self._packed, self._weights = np.zeros(room), np.zeros(room)
 
     def marginals(self, potentials: Floats, total: float) -> tuple[Floats, float]:
         """The factors' marginals under p ∝ exp(Σ potentials), scaled to the total, and log Z.
 
-        Afterwards `beliefs` has the cliques' marginals. The result is a view that the next call overwrites.
+        The result is a view that the next call overwrites.
         """
+        self._total = total
+        log_z = self._propagate(potentials, total)
+        if log_z == np.inf:  # the potentials spread too far for numbers; others of this fit will, too
+            self._in_logs = True
+            log_z = self._propagate(potentials, total)
+        return self._sink[: self.length], log_z
+
+    def _propagate(self, potentials: Floats, total: float) -> float:
         from openprior.models.graphical.messages import propagate
 
         self._fill(potentials)
-        log_z = propagate(
-            self._source,
-            self._sink,
-            self._sums,
-            self.beliefs,
-            self._nested,
-            self._inside,
-            self._cliques,
-            self._links,
-            self._first,
-            self._pool,
-            total,
-        )
-        return self._sink[: self.length], float(log_z)
+        workspace = (self._logs, self._values, self._sink, self._packed, self._weights)
+        return float(propagate(*workspace, *self._tables(), total, self._in_logs))
 
     def largest(self, values: Floats) -> float:
-        """The largest Σ values over all rows of the domain; overwrites the beliefs."""
+        """The largest Σ values over all rows of the domain; `clique_tables` are of no use after it."""
         from openprior.models.graphical.messages import largest
 
         self._fill(values)
-        tables = (self._nested, self._inside, self._cliques, self._links, self._first, self._pool)
-        return float(largest(self._source, self.beliefs, *tables))
+        return float(largest(self._logs, self._packed, self._weights, *self._tables()))
+
+    def _tables(self) -> tuple[NDArray[np.integer], ...]:
+        return self._cliques, self._slots, self._nested, self._inside, self._pool
 
     def _fill(self, values: Floats) -> None:
-        self._source[: self.length] = values
+        self._logs[: self.length] = values
         for start, end in self._auxiliary:
-            self._source[start:end] = 0.0
+            self._logs[start:end] = 0.0
 
-    def clique_tables(self) -> list[Floats]:
-        """Copies of the cliques' marginals, each with one axis per attribute, in the order of `axes`."""
-        shape = [[self.tree.domain[a] for a in axes] for axes in self.axes]
-        ends = self.clique_starts
-        return [self.beliefs[ends[i] : ends[i + 1]].reshape(s).copy() for i, s in enumerate(shape)]
+    def clique_tables(self, total: float | None = None) -> list[Floats]:
+        """The cliques' marginals by the last call of `marginals`, with its total or another, each with one axis per
+        attribute in the order of `axes`."""
+        domain, tables = self.tree.domain, []
+        for c, axes in enumerate(self.axes):
+            parts = [(m, self._part(c, t)) for t, m in enumerate(self._triangles[c].tables)]
+            if self._in_logs:
+                shape = [domain[a] for a in axes]
+                logs = sum((_along(domain, axes, m, part) for m, part in parts), np.zeros(shape))
+                table = np.exp(logs - logs.max()).reshape(-1)
+                mass = float(table.sum())
+            else:
+                table, mass = multiplied(domain, axes, parts)
+            table *= (self._total if total is None else total) / mass
+            tables.append(table.reshape([domain[a] for a in axes]))
+        return tables
 
-
-def _hosts(
-    domain: Domain, axes: Marginal, tables: list[Marginal]
-) -> tuple[dict[Marginal, Marginal], list[Marginal]]:
-    """A larger table for each that has one, and the auxiliary tables; those without one go to the clique itself."""
-    hosts: dict[Marginal, Marginal] = {}
-    by_size = sorted(tables, key=lambda m: (domain.size(m), len(m)))
-    for k, table in enumerate(by_size):
-        host = next((m for m in by_size[k + 1 :] if set(table) < set(m)), None)
-        if host is not None:
-            hosts[table] = host
-    loose, unions = [m for m in by_size if m not in hosts], list[Marginal]()
-    cells = domain.size(axes)
-    while len(loose) > 1:
-        pairs = [
-            (domain.size(set(a) | set(b)), i, j) for i, a in enumerate(loose) for j, b in enumerate(loose[:i])
-        ]
-        size, i, j = min(pairs)
-        if 2 * size >= cells:
-            break
-        union = tuple(a for a in domain if a in loose[i] or a in loose[j])
-        hosts[loose[i]] = hosts[loose[j]] = union
-        unions.append(union)
-        inside = [m for m in loose if set(m) < set(union)]
-        hosts.update(dict.fromkeys(inside, union))
-        loose = [*(m for m in loose if m not in inside), union]
-    return hosts, unions
+    def _part(self, c: int, t: int) -> Floats:
+        """One of the tables that a clique is the product of; R is what came from the parent for what A and B say."""
+        start, size, at = self._slots[c, t]
+        is_root, *_, third, end = self._cliques[c]
+        if size == 0:
+            return np.zeros(1) if self._in_logs else np.ones(1)
+        if t < 2 or is_root:
+            return self._values[start : start + size]
+        said = self._weights[third:end][self._pool[at : at + size]]
+        came = self._sink[start : start + size]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(came) - said if self._in_logs else came / said
+        return np.where(said > (-np.inf if self._in_logs else 0.0), ratio, -np.inf if self._in_logs else 0.0)
 
 
-def _leading(domain: Domain, axes: Sequence[str]) -> int:
-    """How many of a root's first axes stand in for its separator: so many that the rest fits the cache."""
-    split, inner = len(axes), 1
-    while split > 0 and inner * domain[axes[split - 1]] <= _GROUP:
-        split -= 1
-        inner *= domain[axes[split]]
-    return split
-
-
-def _rows(lists: list[list[tuple[int, ...]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All rows in one table, and where each list's begin."""
-    rows = np.array([row for one in lists for row in one], np.int64).reshape(-1, 9)
-    return rows, np.cumsum([0, *map(len, lists)])
-
-
-def _map(
-    domain: Domain, axes: Sequence[str], target: Marginal, start: int, pool: list[NDArray[np.int32]]
-) -> tuple[int, ...]:
-    """Put the two halves of the map from a table to a smaller one in the pool; returns where they are."""
-    split = _split(domain, axes)
-    outer, inner = offsets(domain, axes[:split], target), offsets(domain, axes[split:], target)
-    run, kind = _run(domain, axes[split:], _strides(domain, target))
-    begin = sum(map(len, pool))
-    pool += [outer, inner]
-    return start, domain.size(target), begin, begin + len(outer), run, kind
-
-
-def _split(domain: Domain, axes: Sequence[str]) -> int:
-    """Where the inner half of a table's maps begins: as many of the last axes as fit the cache, but one at least."""
-    split, inner = len(axes) - 1, domain[axes[-1]]
-    while split > 0 and inner * domain[axes[split - 1]] <= _INNER:
-        split -= 1
-        inner *= domain[axes[split]]
-    return split
-
-
-def _run(domain: Domain, axes: Sequence[str], strides: dict[str, int]) -> tuple[int, int]:
-    """How many cells from the last axes on are all summed, or all side by side; and which of the two."""
-    summed, run, stride = axes[-1] not in strides, 1, 1
-    for a in reversed(axes):
-        if strides.get(a, 0) != (0 if summed else stride):
-            break
-        run *= domain[a]
-        stride *= domain[a]
-    if run < _EVEN:
-        return 1, SCATTERED
-    return run, CONSTANT if summed else CONTIGUOUS
-
-
-def offsets(domain: Domain, axes: Sequence[str], target: Sequence[str]) -> NDArray[np.int32]:
-    """For every cell of a table with these axes, its place in the target as far as they tell it."""
-    strides = _strides(domain, target)
-    places = np.zeros(1, np.int32)
-    for a in axes:
-        steps = np.arange(domain[a], dtype=np.int32) * strides.get(a, 0)
-        places = np.add.outer(places, steps).reshape(-1)
-    return places
-
-
-def _strides(domain: Domain, target: Sequence[str]) -> dict[str, int]:
-    return {a: math.prod(domain[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
+def _along(domain: Domain, axes: Marginal, marginal: Marginal, values: Floats) -> Floats:
+    """A flat table over some of the axes, so that it can be added to one over all."""
+    table = values.reshape([domain[a] for a in marginal])
+    table = table.transpose([marginal.index(a) for a in axes if a in marginal])
+    return table.reshape([domain[a] if a in marginal else 1 for a in axes])

@@ -12,6 +12,9 @@ from openprior.questions.workload import Marginal
 
 __all__ = ["Routes"]
 
+_WRITTEN = 10.0
+"""What writing a cell of an intermediate table costs, in multiplications: those run side by side, from the cache."""
+
 
 class Routes:
     """The ways through one tree."""
@@ -96,19 +99,20 @@ class Routes:
         return fixed, needed, sorted(branches, key=lambda b: (self.size(b[1]), b[0]))
 
     def _cost(self, clique: int, towards: int, carried: int) -> float:
-        """Multiplications, roughly, until a clique knows what it carries; -1: the meeting itself."""
+        """Multiplications and cells written, roughly, until a clique knows what it carries; -1: the meeting itself."""
         key = (clique, towards, carried)
         cost = self._costs.get(key)
         if cost is None:
             fixed, needed, branches = self.plan(clique, towards, carried)
             keep = fixed | carried
-            cost = float(self.size(needed))
+            cost = _WRITTEN * float(self.size(needed))
             for k, (other, beyond) in enumerate(branches):
                 later = keep
                 for after, _ in branches[k + 1 :]:
                     later |= self.near[clique][after]
                 cost += self.size(needed) * self.size(beyond) + self._cost(other, clique, beyond)
                 needed = needed & later | beyond
+                cost += _WRITTEN * self.size(needed)
             self._costs[key] = cost
         return cost
 
