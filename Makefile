@@ -1,25 +1,39 @@
 # Everything sets itself up: a local .venv from pyproject.toml, with the versions of constraints.txt. No activation.
+# First what running needs; the tests' tools and the extras (Spark, JAX, databases) are added when a target needs them.
 PYTHON ?= python3
 BIN := .venv/bin
+VENV := .venv/.made
+RUNS := .venv/.runs
 STAMP := .venv/.installed
+# Modules are compiled when they are first imported: compiling all of them here takes longer than downloading them.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 # Many tests start processes, which is faster with modules that are compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench slow results docs golden browser postgres lock clean
+.PHONY: help setup extras demo test check format bench slow results docs golden browser postgres lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP) ## create .venv with everything the project needs
+setup: $(RUNS) ## create .venv with what openprior needs to run
 
-$(STAMP): pyproject.toml constraints.txt
+extras: $(STAMP) ## add to .venv the tests' tools, and what Spark, GEM and further file formats need
+
+$(VENV): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "openprior needs Python 3.11 or newer; say PYTHON=python3.12 make ..."; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,files,neural]'
-	@touch $(STAMP)
+	@touch $(VENV)
 
-demo: $(STAMP) ## release the embedded demo survey, with a report
+$(RUNS): $(VENV)
+	$(INSTALL) -e .
+	@touch $(RUNS)
+
+$(STAMP): $(VENV)
+	$(INSTALL) -e '.[dev,spark,files,neural]'
+	@touch $(RUNS) $(STAMP)
+
+demo: $(RUNS) ## release the embedded demo survey, with a report
 	@rm -rf demo-release
 	$(BIN)/openprior demo -o demo-release
 

@@ -56,15 +56,15 @@ class SecureNoise(Chooser):
 
     def gaussian(self, counts: Counts, sigma: float) -> Counts:
         """OpenDP's discrete Gaussian, one call per vector."""
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        return self._add(dp.m.make_gaussian(*space, scale=_up(sigma)), counts)
+        domains, metrics, measurements = _opendp()
+        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l2_distance(T="f64")
+        return self._add(measurements.make_gaussian(*space, scale=_up(sigma)), counts)
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
         """OpenDP's discrete Laplace, one call per vector."""
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        return self._add(dp.m.make_laplace(*space, scale=_up(scale)), counts)
+        domains, metrics, measurements = _opendp()
+        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64")
+        return self._add(measurements.make_laplace(*space, scale=_up(scale)), counts)
 
     @staticmethod
     def _add(measurement: object, counts: Counts) -> Counts:
@@ -123,11 +123,13 @@ class SeededNoise(Chooser):
         return _set_bits(self._rng.bytes, coins)
 
 
-def _opendp() -> Any:
-    import opendp.prelude as dp
+def _opendp() -> tuple[Any, Any, Any]:
+    """OpenDP's domains, metrics and measurements. Its prelude would load scikit-learn, pandas and Polars: a second."""
+    from opendp import domains, measurements, metrics
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
+    return domains, metrics, measurements
 
 
 class _RandomBytes(Protocol):
