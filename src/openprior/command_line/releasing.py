@@ -66,6 +66,13 @@ def release(
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            help="Answers to write as a file: measured | workload | none; default: workload, or measured beyond ten "
+            "million cells."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     about: Annotated[
         str | None, typer.Option(help="What the release is about; the report opens with it.")
@@ -108,6 +115,7 @@ def release(
             relation=relation,
             dataset=dataset,
             format=format,
+            answers=answers,
             title=title,
             about=about,
             contact=contact,

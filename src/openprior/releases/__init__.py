@@ -10,7 +10,9 @@ measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
 query_answers.py  the answers to queries that were measured
-answers_file.py   the answers to a whole workload, and to queries, as one table
+which_answers.py  which answers are written: of the workload, those that were measured, or none
+answers_file.py   answers to many marginals, and to queries, as one table, a part at a time
+answer_digits.py  how precisely they are written
 more_rows.py      more rows, fewer, or rows with given values
 frames.py         rows for pandas and Polars
 noticed.py        what a release shows of its own losses

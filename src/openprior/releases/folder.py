@@ -28,23 +28,29 @@ if TYPE_CHECKING:
 __all__ = ["read", "seal", "write"]
 
 _ALWAYS = {"model/model.json", "report.html", "schema.toml", "workload.json"}
-_TABLES = ("synthetic", "answers", "measurements")
+_TABLES = ("synthetic", "measurements")
 """All of them in one format, which is the ending of their names."""
+_ANSWERS = "answers"
+"""Another such table, unless none was asked for; those of format 2 all have it."""
 _PUBLIC = "public.json"
 """Where there was a public table."""
 _AGAIN = "; copy it again"
 
 
-def write(release: "Reported", draft: Path, format: str) -> None:
-    """Every file of a release, and the certificate that lists them."""
+def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
+    """Every file of a release, and the certificate that lists them; `answers` is one of `which_answers.ANSWERS`."""
     from openprior.releases.answers_file import write_answers
     from openprior.releases.table_files import write_table
+    from openprior.releases.which_answers import answered_marginals
     from openprior.report import render
 
-    rows, answers, measurements = (draft / f"{name}.{format}" for name in _TABLES)
+    rows, measurements = (draft / f"{name}.{format}" for name in _TABLES)
     write_table(release.synthetic, rows)
-    write_answers(release.model, release.schema, release.measurements, release.workload, answers)
-    release.measurements.save(measurements, release.schema)
+    model, measured = release.model, release.measurements
+    if answers != "none":
+        asked = answered_marginals(answers, model, measured, release.workload)
+        write_answers(model, release.schema, measured, asked, draft / f"{_ANSWERS}.{format}")
+    measured.save(measurements, release.schema)
     if release.public is not None:
         _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
     (draft / "model").mkdir()
@@ -59,7 +65,9 @@ def write(release: "Reported", draft: Path, format: str) -> None:
 
 def seal(draft: Path, certificate: "Certificate") -> None:
     """Write the certificate with the digests of all that lies in the folder: the last thing that is written."""
-    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft)).to_json())
+    from openprior.releases.certificate import FORMAT
+
+    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft), format=FORMAT).to_json())
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -95,7 +103,7 @@ def read(folder: Path) -> dict[str, Any]:
         raise OtherFormat(f"the release in {folder} was {error}") from None
     except ReleaseError as error:
         raise _damaged(folder, error) from None
-    _check_names(folder, certificate.files)
+    _check_names(folder, certificate)
     state = check_seal(folder, certificate.files)
     try:
         things = _read_files(folder, certificate)
@@ -115,11 +123,15 @@ def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
     return ReleaseError(f"the release in {folder} is damaged: {what}{_AGAIN}")
 
 
-def _check_names(folder: Path, files: Mapping[str, object]) -> None:
-    """Raise unless these are the files of one release: all that it needs, and nothing else."""
+def _check_names(folder: Path, certificate: "Certificate") -> None:
+    """Raise unless it lists the files of one release: all that it needs, and nothing else."""
+    files = certificate.files
+    answers = f"{_ANSWERS}.{_format(files)}"
     needed = {*_ALWAYS, *(f"{name}.{_format(files)}" for name in _TABLES)}
+    if certificate.format == 2:
+        needed.add(answers)
     missing = sorted(needed - files.keys())
-    others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
+    others = sorted(n for n in files if n not in {*needed, answers, _PUBLIC} and not n.startswith("model/"))
     if missing or others:
         what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
         raise ReleaseError(

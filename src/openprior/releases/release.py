@@ -40,6 +40,7 @@ from openprior.releases.noticed import noticed
 from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import view_of
+from openprior.releases.which_answers import ANSWERS, answers_written
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
 from openprior.tables.decode import Decoder
@@ -70,6 +71,7 @@ def release(
     relation: str = "replace-one",
     dataset: str | None = None,
     format: str = "parquet",
+    answers: str | None = None,
     title: str | None = None,
     about: str | None = None,
     contact: str | None = None,
@@ -93,6 +95,10 @@ def release(
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
+    format            of the tables in the folder: "parquet" or "csv"
+    answers           which of them the folder has as a file: "workload", "measured" (what the measurements tell), or
+                      "none"; if not given, those of the workload up to ten million cells, beyond what was measured. The
+                      release answers everything in any case
     title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
@@ -103,6 +109,8 @@ def release(
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
+    if answers is not None:
+        choice("answers", answers, *ANSWERS)
     resume = flag("resume", resume)
     description = described_as(title, about, contact)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
@@ -136,6 +144,7 @@ def release(
     public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
+    written = "none" if target is None else answers_written(answers, work)
     fitted = _fitted(chosen, schema, relation)
     with open_session(
         private,
@@ -181,7 +190,7 @@ def release(
         )
         if target is not None:
             with phase("writing the release"), appearing(target) as draft:
-                write(result, draft, format)
+                write(result, draft, format, written)
     if not session.unit.n_is_public:  # else it was said before the first charge
         caution(small)
     for words in lost:

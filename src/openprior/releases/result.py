@@ -21,6 +21,7 @@ from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import draw_rows
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import View
+from openprior.releases.which_answers import answers_written
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 from openprior.tables.table import Table
@@ -84,7 +85,7 @@ class Release(Shown):
         attribute (null where a marginal lacks it), and those to the queries that were measured.
         """
         if columns is None:
-            return all_answers(self.model, self.schema, self.measurements, self.workload)
+            return all_answers(self.model, self.schema, self.measurements, self.workload.marginals)
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def rows(
@@ -113,12 +114,14 @@ class Release(Shown):
         """The synthetic rows as a Polars DataFrame."""
         return polars_frame(self.synthetic)
 
-    def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+    def save(self, path: str | Path, *, format: str = "parquet", answers: str | None = None) -> Path:
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv, and `answers`
+        says which of them are written, as in `op.release`."""
         check_format(choice("format", format, *FORMATS), self.schema)
+        written = answers_written(answers, self.workload)
         folder = fresh(path)
         with appearing(folder) as draft:
-            write(self, draft, format)
+            write(self, draft, format, written)
         return folder
 
     def sheet(self) -> Sheet:
