@@ -130,7 +130,7 @@ def release(
         facts = {
             "out": str(out),
             "ledger": None if ledger is None else str(ledger),
-            "rows": made.synthetic.num_rows,
+            "rows": made.row_count,
             "epsilon": c.epsilon,
             "delta": c.delta,
         }
@@ -148,7 +148,7 @@ def release(
             }
         )
         return
-    typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
+    typer.echo(f"wrote {out}: {made.row_count:,} synthetic rows by {c.mechanism}")
     for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
         typer.echo(line)
 

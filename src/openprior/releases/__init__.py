@@ -4,6 +4,8 @@ release.py        from a private table to a release, end to end
 result.py         what is handed over, and what one can ask of it
 certificate.py    the proof of what it cost, which anyone can recheck
 table_files.py    tables as Parquet or CSV, from which every value comes back as it was
+drawn_rows.py     the rows of a release that is being made, in memory or in files
+row_parts.py      synthetic rows as many files, where they are too many for one
 parquet_files.py  Parquet files that hold what is in the table and nothing else
 description.py    what people say about a release: title, about, contact
 measurements.py   every noisy number, as a file

@@ -19,9 +19,9 @@ FREE = re.compile(
     r"|events swapped at \d+|events\.\d+\.(candidates|charged|regularisation)"
     r"|events\.\d+ without with_replacement|rho|format)\b"
 )
-"""What says nothing of the promise: names, titles, options, remarks, which format that is read, how many candidates there were and whether they
-were replaced, a regression's λ, which its numbers are scaled by, in which order steps were taken that cost the same in
-any; and numbers changed within the last digits."""
+"""What says nothing of the promise: names, titles, options, remarks, which of the formats that are read, how many
+candidates there were and whether they were replaced, a regression's λ, which its numbers are scaled by, in which order
+steps were taken that cost the same in any; and numbers changed within the last digits."""
 
 
 @pytest.fixture(scope="module")
