@@ -125,7 +125,8 @@ def test_the_release_opens_without_the_private_table(place: Path, surveys: tuple
     assert sum(answers["estimate"].to_pylist()) == pytest.approx(ROWS)
     wanted = pq.read_table("out/answers.parquet")
     assert wanted.column_names == [
-        *("marginal", "query", "values", "cell", "estimate", "standard_error", "low", "high", "basis")
+        *("marginal", "query", "value_1", "value_2", "cell"),
+        *("estimate", "standard_error", "low", "high", "basis"),
     ]
     assert len(set(wanted["marginal"].to_pylist())) == 21  # all pairs of seven columns
     first = json.loads(Path("out/certificate.json").read_text())

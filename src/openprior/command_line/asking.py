@@ -1,5 +1,7 @@
 """`openprior answers` and `openprior rows`: what a release says, without another look at private data."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,6 +9,7 @@ import typer
 
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.terminal import print_json, print_table
+from openprior.display import how_many
 from openprior.errors import OptionError
 
 if TYPE_CHECKING:
@@ -58,8 +61,15 @@ def answers(
         )
     opened = op.open_release(release)
     names = None if columns is None else list(asked_columns(columns, opened.schema))
+    every = columns is None and not queries
+    if every and out is not None and format is not None:
+        _write_all(opened, out, format)
+        if not json:
+            _warn(opened)
+            typer.echo(f"wrote {out}: all answers to {how_many(len(opened.workload), 'marginal')}")
+            return
     table = _of_queries(opened) if queries else opened.answers(names)
-    if out is not None and format is not None:
+    if out is not None and format is not None and not every:
         _write(table, out, format)
     if json:
         print_json({**_about(opened), "columns": names, "answers": table.to_pylist(), **_written(out)})
@@ -114,10 +124,13 @@ def rows(
 
 def _of_queries(opened: "Release") -> "pa.Table":
     """The answers to queries, without the columns that say nothing about them."""
-    from openprior.releases.answers import NUMBERS
+    import pyarrow as pa
 
-    every = opened.answers()
-    table = every.filter(every["query"].is_valid()).select(["query", *NUMBERS, "basis"])
+    from openprior.releases.answers import NUMBERS
+    from openprior.releases.answers_file import long_answers
+
+    asked = long_answers(opened.model, opened.schema, opened.measurements, [])
+    table = pa.concat_tables(asked).select(["query", *NUMBERS, "basis"])
     if not table.num_rows:
         raise OptionError(
             f"the release has no queries: '{opened.certificate.mechanism}' measured none; name columns, as age,sex"
@@ -160,11 +173,27 @@ def _format(out: Path) -> str:
 
 def _write(table: "pa.Table", out: Path, format: str) -> None:
     from openprior.releases.table_files import write_table
+
+    with _filling(out) as draft:
+        write_table(table, draft, format)
+
+
+def _write_all(opened: "Release", out: Path, format: str) -> None:
+    """All answers, of which there may be far too many to hold."""
+    from openprior.releases.answers_file import write_answers
+
+    with _filling(out) as draft:
+        asked = opened.workload.marginals
+        write_answers(opened.model, opened.schema, opened.measurements, asked, draft, format)
+
+
+@contextlib.contextmanager
+def _filling(out: Path) -> Iterator[Path]:
     from openprior.whole import filling
 
     try:
         with filling(out) as draft:
-            write_table(table, draft, format)
+            yield draft
     except OSError as error:
         raise OptionError(
             f"cannot write {out}: {error.strerror}; free space or choose another place"

@@ -66,6 +66,13 @@ def release(
     ] = None,
     relation: Annotated[str, typer.Option(help="replace-one | add-remove")] = "replace-one",
     format: Annotated[str, typer.Option(help="Tables of the release as parquet | csv.")] = "parquet",
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            help="Answers to write as a file: measured | workload | none; default: workload, or measured beyond ten "
+            "million cells."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     about: Annotated[
         str | None, typer.Option(help="What the release is about; the report opens with it.")
@@ -108,6 +115,7 @@ def release(
             relation=relation,
             dataset=dataset,
             format=format,
+            answers=answers,
             title=title,
             about=about,
             contact=contact,
@@ -122,7 +130,7 @@ def release(
         facts = {
             "out": str(out),
             "ledger": None if ledger is None else str(ledger),
-            "rows": made.synthetic.num_rows,
+            "rows": made.row_count,
             "epsilon": c.epsilon,
             "delta": c.delta,
         }
@@ -140,7 +148,7 @@ def release(
             }
         )
         return
-    typer.echo(f"wrote {out}: {made.synthetic.num_rows:,} synthetic rows by {c.mechanism}")
+    typer.echo(f"wrote {out}: {made.row_count:,} synthetic rows by {c.mechanism}")
     for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
         typer.echo(line)
 

@@ -186,7 +186,7 @@ def _compared(name: str, release: Release, errors: Evaluation | None) -> Compare
     c = release.certificate
     # How long a release took depends on private rows, so it stands only beside what does anyway.
     seconds = release.seconds if errors is not None else None
-    rows = release.synthetic.num_rows
+    rows = release.row_count
     return ComparedRelease(name, c.mechanism, c.epsilon, c.delta, c.noise, rows, seconds, errors)
 
 

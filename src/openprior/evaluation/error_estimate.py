@@ -149,7 +149,7 @@ def estimate_error(
     ) as session:
         curator = session.curator
         # Where n is private, errors are shares of the released number of rows.
-        n = float(curator.n) if curator.unit.n_is_public else float(opened.synthetic.num_rows)
+        n = float(curator.n) if curator.unit.n_is_public else float(opened.row_count)
         noise = "laplace" if curator.is_pure else "gaussian"
         total = SumScore(
             tuple(

@@ -231,7 +231,7 @@ def write_report(
     estimate: Any = None,
 ) -> None:
     """A report with the private table's own figures beside the released ones. NOT PRIVATE."""
-    truth = view_of(private, release.codes, release.schema, private=True)
+    truth = view_of(private, release.synthetic, release.schema, private=True)
     write_text(path, render(release, evaluation, truth=truth, quality=quality, estimate=estimate))
 
 

@@ -5,6 +5,8 @@ support.py           weights on given rows, and how multiplicative updates learn
 product.py           independent models over disjoint attributes
 grouped.py           a distribution for each of many disjoint groups
 rounding.py          whole numbers of rows from weights
+parts.py             rows in parts, for more of them than fit into memory
+rounded_rows.py      any number of whole rows of a weighted table, at the cost of a small one
 generator.py         a mixture of products, which is what is left of a trained generator
 neural.py            the generator while it is trained, with JAX
 rows.py              rows whose marginals are as close as possible to given answers

@@ -13,9 +13,9 @@ import math
 import pkgutil
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import ReleaseError
 from openprior.json_text import parse_json
+from openprior.models.parts import DrawPart, part_sizes, part_streams
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
@@ -120,6 +121,19 @@ class Model(ABC):
     @abstractmethod
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """So many rows, rounded rather than drawn where that is possible."""
+
+    def sample_parts(self, rows: int, parts: int, rng: np.random.Generator) -> Sequence[DrawPart]:
+        """So many rows in so many parts, of which each is drawn when it is asked for.
+
+        Here every part is a sample of its own. Where samples are rounded, each part is, so that a count of all rows is
+        off by about √parts of a row; a model that can rounds once and splits.
+        """
+        streams = part_streams(rng, parts)
+        sizes = part_sizes(rows, parts)
+        return [partial(self._sampled, n, stream) for n, stream in zip(sizes, streams, strict=True)]
+
+    def _sampled(self, rows: int, stream: np.random.SeedSequence) -> Table:
+        return self.sample(rows, np.random.default_rng(stream))
 
     can_restrict: ClassVar[bool] = False
     """Whether `restricted` is there."""

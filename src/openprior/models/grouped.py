@@ -4,18 +4,20 @@ Together they are one model of the whole table: keys are columns like any other.
 many as the group has, and chosen so that the group's own marginals come close to its distribution.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter, workers
 from openprior.models.base import Flags, Model, Saved
+from openprior.models.parts import DrawPart, split_rows
+from openprior.models.rounded_rows import rounded_rows
 from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
 from openprior.progress import phase
@@ -26,6 +28,14 @@ from openprior.tables.table import Table
 __all__ = ["Group", "GroupedModel"]
 
 Floats = NDArray[np.float64]
+
+
+T = TypeVar("T")
+
+
+def _effort(rows: int) -> float:
+    """Cells looked up while so many rows of a group are chosen."""
+    return 2e4 * rows + 1e7
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +66,7 @@ class GroupedModel(Model):
     @cached_property
     def _joined(self) -> tuple[Table, Floats]:
         """All groups' rows with their keys, and their weights in rows."""
-        parts = [self._with_keys(g, g.rows) for g in self.groups]
-        rows = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
+        rows = self._beside(self._with_keys(g, g.rows) for g in self.groups)
         return rows, np.concatenate([g.weights * (g.total / g.weights.sum()) for g in self.groups])
 
     def _with_keys(self, group: Group, rows: Table) -> list[NDArray[Any]]:
@@ -72,27 +81,54 @@ class GroupedModel(Model):
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """Every group's own number of rows (scaled if another number is asked for), with its keys; shuffled."""
-        counts = round_to_counts(np.array([g.total for g in self.groups]), rows, rng)
-        streams = rng.spawn(len(self.groups))
 
-        def draw(i: int) -> list[NDArray[Any]]:
-            group = self.groups[i]
+        def draw(group: Group, count: int, stream: np.random.Generator) -> list[NDArray[Any]]:
             answers = RowCounter(group.rows, self.marginals)
             targets = answers.cells.split(answers.answers(group.weights))
-            chosen = choose_rows(
-                group.rows, group.weights, int(counts[i]), targets, streams[i], effort=2e4 * counts[i] + 1e7
-            )
-            work.advance()
+            effort = _effort(count)
+            chosen = choose_rows(group.rows, group.weights, count, targets, stream, effort=effort)
             return self._with_keys(group, chosen)
 
+        table = self._beside(self._by_group(rows, rng, draw))
+        return table.take(rng.permutation(table.n))
+
+    def sample_parts(self, rows: int, parts: int, rng: np.random.Generator) -> Sequence[DrawPart]:
+        """Rounded once, group by group, then split: every part has rows of all groups."""
+
+        def draw(
+            group: Group, count: int, stream: np.random.Generator
+        ) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+            effort = _effort(min(count, group.rows.n))
+            table, counts = rounded_rows(
+                group.rows, group.weights, count, self.marginals, stream, effort=effort
+            )
+            return self._with_keys(group, table), counts
+
+        tables, counts = zip(*self._by_group(rows, rng, draw), strict=True)
+        return split_rows(self._beside(tables), np.concatenate(counts), parts, rng)
+
+    def _by_group(
+        self, rows: int, rng: np.random.Generator, draw: Callable[[Group, int, np.random.Generator], T]
+    ) -> list[T]:
+        """What is drawn of each group that has rows, on all cores."""
+        counts = round_to_counts(np.array([g.total for g in self.groups]), rows, rng)
+        streams = rng.spawn(len(self.groups))
         filled = [i for i in range(len(self.groups)) if counts[i] > 0]
         with (
             phase("drawing rows, group by group", len(filled)) as work,
             ThreadPoolExecutor(workers()) as pool,
         ):
-            parts = list(pool.map(draw, filled))
-        table = Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
-        return table.take(rng.permutation(table.n))
+
+            def one(i: int) -> T:
+                drawn = draw(self.groups[i], int(counts[i]), streams[i])
+                work.advance()
+                return drawn
+
+            return list(pool.map(one, filled))
+
+    def _beside(self, parts: Iterable[list[NDArray[Any]]]) -> Table:
+        """The columns of all groups, one below the other."""
+        return Table(self.domain, tuple(np.concatenate(c) for c in zip(*parts, strict=True)))
 
     can_restrict: ClassVar[bool] = True
 

@@ -5,7 +5,7 @@ update multiplies the rows of one cell by a constant, so all answers move by wha
 they are fewer) add; nothing of size rows × queries is ever stored.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter
 from openprior.models.base import Flags, Model, Saved
+from openprior.models.parts import DrawPart, split_rows
 from openprior.models.rounding import round_to_counts
 from openprior.questions.workload import Marginal, canonical
 from openprior.tables.table import Table
@@ -53,6 +54,10 @@ class SupportModel(Model):
         """Each row as often as its weight says, rounded up or down without bias; shuffled."""
         counts = round_to_counts(self.weights, rows, rng)
         return self.rows.take(rng.permutation(np.repeat(np.arange(self.rows.n), counts)))
+
+    def sample_parts(self, rows: int, parts: int, rng: np.random.Generator) -> Sequence[DrawPart]:
+        """Rounded once, then split."""
+        return split_rows(self.rows, round_to_counts(self.weights, rows, rng), parts, rng)
 
     can_restrict: ClassVar[bool] = True
 

@@ -4,13 +4,17 @@ release.py        from a private table to a release, end to end
 result.py         what is handed over, and what one can ask of it
 certificate.py    the proof of what it cost, which anyone can recheck
 table_files.py    tables as Parquet or CSV, from which every value comes back as it was
+drawn_rows.py     the rows of a release that is being made, in memory or in files
+row_parts.py      synthetic rows as many files, where they are too many for one
 parquet_files.py  Parquet files that hold what is in the table and nothing else
 description.py    what people say about a release: title, about, contact
 measurements.py   every noisy number, as a file
 intervals.py      what measurements alone say about true counts
 answers.py        answers as tables, with labels and intervals
 query_answers.py  the answers to queries that were measured
-answers_file.py   the answers to a whole workload, and to queries, as one table
+which_answers.py  which answers are written: of the workload, those that were measured, or none
+answers_file.py   answers to many marginals, and to queries, as one table, a part at a time
+answer_digits.py  how precisely they are written
 more_rows.py      more rows, fewer, or rows with given values
 frames.py         rows for pandas and Polars
 noticed.py        what a release shows of its own losses

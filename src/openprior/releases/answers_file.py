@@ -1,23 +1,30 @@
-"""The answers to a whole workload, and to queries that were measured, as one table.
+"""The answers to marginals, and to queries that were measured, as one table, written a part at a time.
 
-In Parquet a cell has the list of its labels. The long form, of CSV, has one column per attribute. A cell leaves those
-empty that its marginal lacks; a missing value is no empty field there but the label `missing`, and an empty text is
-`""`. Which attributes a row speaks of says `marginal`. A query has no labels of its own but says them all in `query`.
+In Parquet a cell has its labels in `value_1`, `value_2`, …: that of the marginal's first column, of its second, and so
+on. The long form, of CSV, has one column per attribute. A cell leaves those empty that its marginal lacks; a missing
+value is no empty field but the label `missing`, and in a CSV an empty text is `""`. Which attributes a row speaks of
+says `marginal`. A query has no labels of its own but says them all in `query`.
+
+However many cells there are, no more are held than those of one part, or of one marginal if that is larger.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openprior.models.base import Model
-from openprior.questions.workload import Marginal, Workload
+from openprior.progress import phase
+from openprior.questions.workload import Marginal
+from openprior.releases.answer_digits import rounded_numbers
 from openprior.releases.answers import NUMBERS, headings, number_columns, numbers_of
 from openprior.releases.measurements import Measurements
 from openprior.releases.parquet_files import parquet_writer
 from openprior.releases.query_answers import AnsweredQueries, answered_queries
 from openprior.releases.table_files import csv_writer
+from openprior.schema.domain import Domain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,47 +33,79 @@ if TYPE_CHECKING:
 
 __all__ = ["all_answers", "long_answers", "write_answers"]
 
-_MARGINALS, _CELLS = 512, 2_000_000
-"""Answered at a time: at most so many marginals, and so many cells unless a single marginal has more."""
+_MARGINALS, _CELLS = 1024, 1 << 19
+"""In one part: at most so many marginals, and so many cells."""
+_OWN = ("marginal", "query", "cell", *NUMBERS, "basis")
+"""The columns that are no attributes."""
+
+
+class _Cells(NamedTuple):
+    """Some cells of a marginal, from one number to another, and their numbers."""
+
+    marginal: Marginal
+    start: int
+    stop: int
+    numbers: tuple[NDArray[Any], ...]
 
 
 def write_answers(
-    model: Model, schema: "Schema", measurements: Measurements, workload: Workload, path: Path
+    model: Model,
+    schema: "Schema",
+    measurements: Measurements,
+    marginals: Sequence[Marginal],
+    path: Path,
+    format: str | None = None,
 ) -> None:
-    """All marginals of the workload and all queries in one file: columns, labels, cell, estimate and interval.
+    """These marginals and all queries in one file, in the format that its name ends in if not said.
 
     `cell` numbers a marginal's cells in C order: the last column runs fastest, in the order of the schema's labels.
+    Numbers are rounded to what they say (answer_digits.py).
     """
-    import pyarrow as pa
-
-    if path.suffix == ".csv":
-        tables = long_answers(model, schema, measurements, workload)
-        first = next(tables)
-        with csv_writer(first, path) as write:
-            for table in (first, *tables):
-                write(table)
-        return
-    form = _packed_form()
-    words = _Words(schema)
-    with parquet_writer(form, path) as write:
-        for chunk in _chunks(workload, model):
-            columns = {**_of_cells(model, measurements, chunk), "values": _values(schema, chunk, words)}
-            write(pa.table({name: columns[name] for name in form.names}, schema=form))
-        for answered in answered_queries(model, schema, measurements):
-            columns = {
-                **_of_queries(answered),
-                "values": pa.nulls(len(answered.texts), form.field("values").type),
-            }
-            write(pa.table({name: columns[name] for name in form.names}, schema=form))
+    with phase("writing the answers", len(marginals)) as work:
+        if (format or path.suffix.removeprefix(".")) == "csv":
+            tables = _long(model, schema, measurements, marginals, rounded=True)
+            first = next(tables)
+            with csv_writer(first, path) as write:
+                for table in (first, *tables):
+                    write(table)
+            return
+        form = _packed_form(max(map(len, marginals), default=0))
+        words = _Words(schema)
+        with parquet_writer(form, path, small=True) as write:
+            for part in _parts(model, measurements, marginals):
+                write(_packed(form, {**_of_cells(part, rounded=True), **words.values(part)}))
+                work.advance(sum(cells.start == 0 for cells in part))
+            for answered in answered_queries(model, schema, measurements):
+                write(_packed(form, _of_queries(answered)))
 
 
 def long_answers(
-    model: Model, schema: "Schema", measurements: Measurements, workload: Workload
+    model: Model, schema: "Schema", measurements: Measurements, marginals: Sequence[Marginal]
 ) -> Iterator["pa.Table"]:
-    """The same in long form, a part at a time."""
+    """The same in long form, a part at a time, and not rounded; the first part may have no rows."""
+    return _long(model, schema, measurements, marginals, rounded=False)
+
+
+def all_answers(
+    model: Model, schema: "Schema", measurements: Measurements, marginals: Sequence[Marginal]
+) -> "pa.Table":
+    """The long form in one piece."""
     import pyarrow as pa
 
-    named = {a for m in workload.marginals for a in m}
+    return pa.concat_tables(long_answers(model, schema, measurements, marginals))
+
+
+def _long(
+    model: Model,
+    schema: "Schema",
+    measurements: Measurements,
+    marginals: Sequence[Marginal],
+    *,
+    rounded: bool,
+) -> Iterator["pa.Table"]:
+    import pyarrow as pa
+
+    named = {a for m in marginals for a in m}
     attributes = [a for a in schema.names if a in named]
     shown = headings(attributes, _OWN)
     order = ["marginal", *shown.values(), *_OWN[1:]]
@@ -75,50 +114,60 @@ def long_answers(
         made = pa.table({name: columns[name] for name in order})
         return made.set_column(0, "marginal", made["marginal"].cast(pa.string()))
 
-    for chunk in _chunks(workload, model):
-        labels = {
-            shown[a]: pa.DictionaryArray.from_arrays(
-                _codes(schema, chunk, a), pa.array(schema[a].labels, pa.string())
-            ).cast(pa.string())
-            for a in attributes
-        }
-        yield table({**_of_cells(model, measurements, chunk), **labels})
+    for part in _parts(model, measurements, marginals):
+        labels = {shown[a]: _labels(schema, part, a) for a in attributes}
+        yield table({**_of_cells(part, rounded=rounded), **labels})
     for answered in answered_queries(model, schema, measurements):
         nothing = pa.nulls(len(answered.texts), pa.string())
         yield table({**_of_queries(answered), **dict.fromkeys(shown.values(), nothing)})
 
 
-def all_answers(model: Model, schema: "Schema", measurements: Measurements, workload: Workload) -> "pa.Table":
-    """The long form in one piece."""
-    import pyarrow as pa
-
-    return pa.concat_tables(long_answers(model, schema, measurements, workload))
-
-
-_OWN = ("marginal", "query", "cell", *NUMBERS, "basis")
-"""The columns that are no attributes."""
-
-
-def _packed_form() -> "pa.Schema":
+def _packed_form(columns: int) -> "pa.Schema":
     import pyarrow as pa
 
     return pa.schema(
         [
             pa.field("marginal", pa.dictionary(pa.int32(), pa.string())),
             pa.field("query", pa.string()),
-            pa.field("values", pa.list_(pa.dictionary(pa.int32(), pa.string()))),
-            pa.field("cell", pa.int64()),
+            *(pa.field(f"value_{i}", pa.dictionary(pa.int32(), pa.string())) for i in range(1, columns + 1)),
+            pa.field("cell", pa.int32()),
             *(pa.field(name, pa.float64()) for name in NUMBERS),
             pa.field("basis", pa.dictionary(pa.int8(), pa.string())),
         ]
     )
 
 
-def _chunks(workload: Workload, model: Model) -> Iterator[list[Marginal]]:
+def _packed(form: "pa.Schema", columns: dict[str, Any]) -> "pa.Table":
+    """A table of this form; what it lacks is empty."""
+    import pyarrow as pa
+
+    rows = len(columns["marginal"])
+    made = [columns[f.name] if f.name in columns else pa.nulls(rows, f.type) for f in form]
+    return pa.table(made, schema=form)
+
+
+def _parts(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> Iterator[list[_Cells]]:
+    """Cells of as many marginals as make a part, or of a piece of one; one part without any if there are none."""
+    if not marginals:
+        yield []
+        return
+    for chunk in _chunks(marginals, model.domain):
+        numbers = numbers_of(model, measurements, chunk)
+        cells = [_Cells(m, 0, len(n[0]), n) for m, n in zip(chunk, numbers, strict=True)]
+        if len(chunk) > 1:
+            yield cells
+            continue
+        ((marginal, _, size, own),) = cells
+        for start in range(0, size, _CELLS):
+            stop = min(start + _CELLS, size)
+            yield [_Cells(marginal, start, stop, tuple(n[start:stop] for n in own))]
+
+
+def _chunks(marginals: Iterable[Marginal], domain: Domain) -> Iterator[list[Marginal]]:
     chunk: list[Marginal] = []
     cells = 0
-    for marginal in workload.marginals:
-        size = model.domain.size(marginal)
+    for marginal in marginals:
+        size = domain.size(marginal)
         if chunk and (len(chunk) == _MARGINALS or cells + size > _CELLS):
             yield chunk
             chunk, cells = [], 0
@@ -127,18 +176,25 @@ def _chunks(workload: Workload, model: Model) -> Iterator[list[Marginal]]:
     yield chunk
 
 
-def _of_cells(model: Model, measurements: Measurements, chunk: list[Marginal]) -> dict[str, Any]:
+def _of_cells(part: Sequence[_Cells], *, rounded: bool) -> dict[str, Any]:
     """What both forms have of marginals: which, the cell, and the numbers."""
     import pyarrow as pa
 
-    numbers = numbers_of(model, measurements, chunk)
-    sizes = [model.domain.size(m) for m in chunk]
+    sizes = [cells.stop - cells.start for cells in part]
+    numbers = [_joined(cells.numbers[i] for cells in part) for i in range(len(NUMBERS) + 1)]
+    if rounded:
+        numbers = list(rounded_numbers(*numbers))
     return {
-        "marginal": _repeated([" × ".join(m) for m in chunk], sizes),
+        "marginal": _repeated([" × ".join(cells.marginal) for cells in part], sizes),
         "query": pa.nulls(sum(sizes), pa.string()),
-        "cell": pa.array(np.concatenate([np.arange(s, dtype=np.int64) for s in sizes])),
-        **number_columns(*(np.concatenate(parts) for parts in zip(*numbers, strict=True))),
+        "cell": pa.array(_joined(np.arange(c.start, c.stop, dtype=np.int32) for c in part), pa.int32()),
+        **number_columns(*numbers),
     }
+
+
+def _joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    some = list(arrays)
+    return np.concatenate(some) if some else np.zeros(0)
 
 
 def _of_queries(answered: AnsweredQueries) -> dict[str, Any]:
@@ -148,7 +204,7 @@ def _of_queries(answered: AnsweredQueries) -> dict[str, Any]:
     return {
         "marginal": _repeated([" × ".join(answered.marginal)], [len(answered.texts)]),
         "query": pa.array(answered.texts, pa.string()),
-        "cell": pa.nulls(len(answered.texts), pa.int64()),
+        "cell": pa.nulls(len(answered.texts), pa.int32()),
         **number_columns(*answered.numbers),
     }
 
@@ -160,48 +216,55 @@ def _repeated(words: list[str], times: list[int]) -> "pa.Array":
     return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(words, pa.string()))
 
 
-def _codes(schema: "Schema", chunk: list[Marginal], attribute: str) -> "pa.Array":
-    """The codes of one attribute in every cell; null in marginals that lack it."""
+def _codes(schema: "Schema", cells: _Cells, axis: int) -> NDArray[np.int64]:
+    """The code that each of these cells has of a column of their marginal."""
+    sizes = [schema[a].size for a in cells.marginal]
+    inside = int(np.prod(sizes[axis + 1 :], dtype=np.int64))
+    return np.arange(cells.start, cells.stop) // inside % sizes[axis]
+
+
+def _labels(schema: "Schema", part: Sequence[_Cells], attribute: str) -> "pa.Array":
+    """The label of an attribute of every cell; null where its marginal lacks it."""
     import pyarrow as pa
 
-    parts = []
-    for marginal in chunk:
-        sizes = [schema[a].size for a in marginal]
-        if attribute in marginal:
-            axis = marginal.index(attribute)
-            shape = [size if i == axis else 1 for i, size in enumerate(sizes)]
-            codes = np.arange(sizes[axis], dtype=np.int32).reshape(shape)
-            parts.append(np.broadcast_to(codes, sizes).reshape(-1))
-        else:
-            parts.append(np.full(int(np.prod(sizes)), -1, np.int32))
-    codes = np.concatenate(parts)
-    return pa.array(codes, mask=codes < 0)
+    codes = _joined(
+        _codes(schema, cells, cells.marginal.index(attribute))
+        if attribute in cells.marginal
+        else np.full(cells.stop - cells.start, -1)
+        for cells in part
+    ).astype(np.int32)
+    labels = pa.array(schema[attribute].labels, pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels).cast(pa.string())
 
 
 class _Words:
-    """All labels of all columns in one dictionary, and where each column's begin."""
+    """The labels of all columns, each text once, and which of them a column's codes have."""
 
     def __init__(self, schema: "Schema") -> None:
+        self._schema = schema
+        number: dict[str, int] = {}
+        self._numbers = {
+            c.name: np.array([number.setdefault(label, len(number)) for label in c.labels], np.int32)
+            for c in schema.columns
+        }
+        self._texts = list(number)
+
+    def values(self, part: Sequence[_Cells]) -> dict[str, "pa.Array"]:
+        """The labels of every cell, of the first column of its marginal, of the second, …; null beyond the last."""
+        longest = max((len(cells.marginal) for cells in part), default=0)
+        return {f"value_{axis + 1}": self._value(part, axis) for axis in range(longest)}
+
+    def _value(self, part: Sequence[_Cells], axis: int) -> "pa.Array":
         import pyarrow as pa
 
-        labels: list[str] = []
-        self.start: dict[str, int] = {}
-        for column in schema.columns:
-            self.start[column.name] = len(labels)
-            labels += column.labels
-        self.dictionary = pa.array(labels, pa.string())
-
-
-def _values(schema: "Schema", chunk: Iterable[Marginal], words: _Words) -> "pa.Array":
-    """The labels of every cell of these marginals."""
-    import pyarrow as pa
-
-    indices, lengths = [], []
-    for marginal in chunk:
-        codes = np.indices([schema[a].size for a in marginal], dtype=np.int32).reshape(len(marginal), -1)
-        starts = np.array([words.start[a] for a in marginal], dtype=np.int32)
-        indices.append((codes.T + starts).reshape(-1))
-        lengths.append(np.full(codes.shape[1], len(marginal), np.int64))
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int32)
-    flat = pa.DictionaryArray.from_arrays(pa.array(np.concatenate(indices)), words.dictionary)
-    return pa.ListArray.from_arrays(pa.array(offsets), flat)
+        numbers = _joined(
+            self._numbers[cells.marginal[axis]][_codes(self._schema, cells, axis)]
+            if axis < len(cells.marginal)
+            else np.full(cells.stop - cells.start, -1, np.int32)
+            for cells in part
+        )
+        used = np.zeros(len(self._texts) + 1, np.bool_)  # the last place is for none
+        used[numbers] = True
+        place = np.cumsum(used, dtype=np.int32) - 1
+        texts = pa.array([self._texts[i] for i in np.flatnonzero(used[:-1])], pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(place[numbers], mask=numbers < 0), texts)

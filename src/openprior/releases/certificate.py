@@ -29,8 +29,10 @@ from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
-FORMAT = 2
+FORMAT = 3
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
+_READ = (2, FORMAT)
+"""The formats that are read; in 2 a release had all its rows in one file, and all answers in another."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -73,6 +75,8 @@ class Certificate(Shown):
     """What people say about it: the report opens with that."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
     """In a folder: what every other file of it must be, by name."""
+    format: int = field(default=FORMAT, compare=False, repr=False)
+    """The number of the format that it is written in."""
 
     def sheet(self) -> Sheet:
         """What was promised and what was spent."""
@@ -239,7 +243,7 @@ class Certificate(Shown):
         events = [event.to_dict() for event in self.events]
         files = {name: seal.to_dict() for name, seal in self.files.items()}
         values = {
-            "format": FORMAT,
+            "format": self.format,
             **facts,
             **plain,
             "events": events,
@@ -275,16 +279,17 @@ class Certificate(Shown):
 def _check_format(values: object) -> None:
     """One of another version is not damaged, only not for us; older ones have no number."""
     found = values.get("format") if isinstance(values, dict) else FORMAT
-    if found is None or (type(found) is int and found != FORMAT):
+    if found is None or (type(found) is int and found not in _READ):
+        known = " and ".join(map(str, _READ))
         raise OtherFormat(
             f"made by another version of openprior ({'no format number' if found is None else f'format {found}'}, and "
-            f"this one reads format {FORMAT}); open it with that version"
+            f"this one reads formats {known}); open it with that version"
         )
 
 
 def _read(values: object) -> Certificate:
     record = Record(values, "the certificate")
-    record.whole("format", least=FORMAT)
+    format = record.whole("format", least=_READ[0])
     statement = record.text("statement")
     certificate = Certificate(
         epsilon=record.number("epsilon"),
@@ -307,6 +312,7 @@ def _read(values: object) -> Certificate:
         values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
         files=seals_from(record.record("files")),
+        format=format,
     )
     record.end()
     if certificate.delta >= 1:

@@ -6,7 +6,7 @@ whether they belong together; and last, whether anybody wrote in the folder mean
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from openprior.releases.seal import CERTIFICATE, check_seal, read_certificate, s
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as pads
 
     from openprior.privacy.events import Event
     from openprior.questions.workload import Workload
@@ -28,23 +29,34 @@ if TYPE_CHECKING:
 __all__ = ["read", "seal", "write"]
 
 _ALWAYS = {"model/model.json", "report.html", "schema.toml", "workload.json"}
-_TABLES = ("synthetic", "answers", "measurements")
-"""All of them in one format, which is the ending of their names."""
+_ROWS, _MEASUREMENTS, _ANSWERS = "synthetic", "measurements", "answers"
+"""Tables, all of one format, which is the ending of their names. Of the rows there may be parts, in a folder, and of
+answers none; a release of format 2 has all three as files."""
 _PUBLIC = "public.json"
 """Where there was a public table."""
 _AGAIN = "; copy it again"
 
 
-def write(release: "Reported", draft: Path, format: str) -> None:
-    """Every file of a release, and the certificate that lists them."""
+def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
+    """Every file of a release, and the certificate that lists them; `answers` is one of `which_answers.ANSWERS`."""
+    import pyarrow as pa
+
     from openprior.releases.answers_file import write_answers
+    from openprior.releases.row_parts import FOLDER, copy_parts
     from openprior.releases.table_files import write_table
+    from openprior.releases.which_answers import answered_marginals
     from openprior.report import render
 
-    rows, answers, measurements = (draft / f"{name}.{format}" for name in _TABLES)
-    write_table(release.synthetic, rows)
-    write_answers(release.model, release.schema, release.measurements, release.workload, answers)
-    release.measurements.save(measurements, release.schema)
+    rows = release.synthetic
+    if isinstance(rows, pa.Table):
+        write_table(rows, draft / f"{_ROWS}.{format}")
+    elif not (draft / FOLDER).is_dir():  # else they were drawn into it
+        copy_parts(rows, release.schema, draft, format)
+    model, measured = release.model, release.measurements
+    if answers != "none":
+        answered = answered_marginals(answers, model, measured, release.workload)
+        write_answers(model, release.schema, measured, answered, draft / f"{_ANSWERS}.{format}")
+    measured.save(draft / f"{_MEASUREMENTS}.{format}", release.schema)
     if release.public is not None:
         _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
     (draft / "model").mkdir()
@@ -59,28 +71,29 @@ def write(release: "Reported", draft: Path, format: str) -> None:
 
 def seal(draft: Path, certificate: "Certificate") -> None:
     """Write the certificate with the digests of all that lies in the folder: the last thing that is written."""
-    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft)).to_json())
+    from openprior.releases.certificate import FORMAT
+
+    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft), format=FORMAT).to_json())
 
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")  # alike on every system
 
 
-def _read_rows(path: Path, schema: "Schema") -> "pa.Table":
+def _read_rows(folder: Path, names: Sequence[str], schema: "Schema") -> "pa.Table | pads.Dataset":
+    """One file as a table, parts as a dataset."""
     import pyarrow as pa
 
-    from openprior.releases.table_files import read_rows
+    from openprior.releases.row_parts import open_parts
+    from openprior.releases.table_files import check_types, read_rows
 
-    types = {c.name: c.arrow for c in schema.columns}
-    rows = read_rows(path, schema)
-    if rows.column_names != list(types):
-        raise ReleaseError("its synthetic rows have other columns than its schema")
-    for column in rows.schema:
-        # Parquet has no seconds and no date64: those come back finer, as other times.
-        is_time = pa.types.is_temporal(column.type) and pa.types.is_temporal(types[column.name])
-        if column.type != types[column.name] and not is_time:
-            raise ReleaseError("its synthetic rows have other types than its schema")
-    return rows.cast(pa.schema(types))
+    paths = [folder / name for name in names]
+    if paths[0].parent != folder:
+        return open_parts(paths, schema)
+    form = pa.schema([(c.name, c.arrow) for c in schema.columns])
+    rows = read_rows(paths[0], schema)
+    check_types(rows.schema, form)
+    return rows.cast(form)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -95,7 +108,7 @@ def read(folder: Path) -> dict[str, Any]:
         raise OtherFormat(f"the release in {folder} was {error}") from None
     except ReleaseError as error:
         raise _damaged(folder, error) from None
-    _check_names(folder, certificate.files)
+    _check_names(folder, certificate)
     state = check_seal(folder, certificate.files)
     try:
         things = _read_files(folder, certificate)
@@ -115,11 +128,15 @@ def _damaged(folder: Path, error: OpenPriorError) -> ReleaseError:
     return ReleaseError(f"the release in {folder} is damaged: {what}{_AGAIN}")
 
 
-def _check_names(folder: Path, files: Mapping[str, object]) -> None:
-    """Raise unless these are the files of one release: all that it needs, and nothing else."""
-    needed = {*_ALWAYS, *(f"{name}.{_format(files)}" for name in _TABLES)}
+def _check_names(folder: Path, certificate: "Certificate") -> None:
+    """Raise unless it lists the files of one release: all that it needs, and nothing else."""
+    files, format = certificate.files, _format(certificate.files)
+    answers = f"{_ANSWERS}.{format}"
+    needed = {*_ALWAYS, f"{_MEASUREMENTS}.{format}", *_rows_of(files)}
+    if certificate.format == 2:
+        needed |= {f"{_ROWS}.{format}", answers}
     missing = sorted(needed - files.keys())
-    others = sorted(n for n in files if n not in {*needed, _PUBLIC} and not n.startswith("model/"))
+    others = sorted(n for n in files if n not in {*needed, answers, _PUBLIC} and not n.startswith("model/"))
     if missing or others:
         what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
         raise ReleaseError(
@@ -129,7 +146,15 @@ def _check_names(folder: Path, files: Mapping[str, object]) -> None:
 
 def _format(files: Mapping[str, object]) -> str:
     """The ending of a release's tables; that all of them have it is `_check_names`' matter."""
-    return "csv" if "synthetic.csv" in files else "parquet"
+    return "csv" if f"{_MEASUREMENTS}.csv" in files else "parquet"
+
+
+def _rows_of(files: Mapping[str, object]) -> list[str]:
+    """The files that hold a release's rows: one, or as many parts as there are in the folder."""
+    from openprior.releases.row_parts import FOLDER, part_names
+
+    parts = sum(name.startswith(f"{FOLDER}/") for name in files)
+    return part_names(_format(files), parts) or [f"{_ROWS}.{_format(files)}"]
 
 
 def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
@@ -148,13 +173,13 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     for event in certificate.events:
         _check_event(event, schema)
     format = _format(certificate.files)
-    measurements = Measurements.load(folder / f"measurements.{format}", schema, certificate.events)
+    measurements = Measurements.load(folder / f"{_MEASUREMENTS}.{format}", schema, certificate.events)
     measurements.check(certificate.events)
     work = _workload(_read_json(folder / "workload.json"), schema)
     public = None
     if _PUBLIC in certificate.files:
         public = View.from_dict(_read_json(folder / _PUBLIC), schema)
-    synthetic = _read_rows(folder / f"synthetic.{format}", schema)
+    synthetic = _read_rows(folder, _rows_of(certificate.files), schema)
     model = load_model(folder / "model")
     if model.domain != schema.domain:
         raise ReleaseError("its certificate, its schema and its model do not belong together")

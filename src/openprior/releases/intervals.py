@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from openprior.methods.shared.linear_answers import LAPLACE_KURTOSIS, LinearAnswers
 from openprior.models.base import Model
-from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
-from openprior.releases.measurements import Measurements
+from openprior.releases.measurements import Counted, Measurements
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
 
@@ -59,13 +58,16 @@ def known_about(
     tails than a Gaussian's are allowed for by their kurtosis. `levels` are the schema's, where the marginal has one.
     """
     domain = measurements.domain
+    pieces = measurements.counted if levels else measurements.about(marginal)
+    if not pieces:
+        return None
     shape = tuple(domain[a] for a in marginal)
     precision, weighted, fourth = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for item in (piece for whole in measurements for piece in whole.pieces(domain)):
-        told = _told(item, marginal, domain, levels or {})
+    for piece in pieces:
+        told = _told(piece, marginal, domain, levels or {})
         if told is None:
             continue
-        place, table, cells = told
+        item, (place, table, cells) = piece.item, told
         variance = cells * item.sigma**2
         precision[place] += 1 / variance
         weighted[place] += table / variance
@@ -110,16 +112,13 @@ def _within(value: Floats, error: Floats, kurtosis: Floats | float) -> Known:
 
 
 def _told(
-    item: Measurement, marginal: Marginal, domain: Domain, levels: Mapping[str, Level]
+    piece: Counted, marginal: Marginal, domain: Domain, levels: Mapping[str, Level]
 ) -> tuple[tuple[int | slice, ...], Floats, Floats] | None:
     """Which of the marginal's cells a measurement tells, their sums, and how many cells each sum has; None if none.
 
     What the marginal lacks is summed away, and a column becomes the level that is asked for; neither may be fixed.
     """
-    counted = item.cells(domain)
-    if counted is None:
-        return None
-    free, fixed = counted
+    free, fixed = piece.free, piece.fixed
     columns, names, ups = set(marginal), list(free), {}
     if not fixed.keys() <= columns:
         return None
@@ -131,7 +130,7 @@ def _told(
                 names[names.index(below)] = a
     if not columns <= fixed.keys() | set(names):
         return None
-    table = item.values.reshape([domain[a] for a in free])
+    table = piece.item.values.reshape([domain[a] for a in free])
     for axis, steps in ups.items():
         table = coarser(table, axis, steps, domain[names[axis]])
     order = [a for a in marginal if a in names]

@@ -7,6 +7,8 @@ what they are.
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import statistic_from_dict
 from openprior.privacy.strict import Record
 from openprior.privacy.together import Together
+from openprior.questions.workload import Marginal
 from openprior.releases.table_files import read_csv, write_table
 from openprior.schema.base import Schema
 from openprior.schema.columns import arrow_type
@@ -29,7 +32,7 @@ from openprior.schema.layout import Layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Measurements"]
+__all__ = ["Counted", "Measurements"]
 
 _TYPES = {
     "measurement": "int32",
@@ -40,6 +43,15 @@ _TYPES = {
     "standard_deviation": "double",
 }
 _COLUMNS = tuple(_TYPES)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A measurement that counts cells: all those of some columns, where others have given codes."""
+
+    item: Measurement
+    free: Marginal
+    fixed: Mapping[str, int]
 
 
 class Measurements:
@@ -54,6 +66,28 @@ class Measurements:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    @cached_property
+    def counted(self) -> tuple[Counted, ...]:
+        """Those that count cells, also out of many that were measured together."""
+        pieces = [piece for item in self._items for piece in item.pieces(self.domain)]
+        told = [(piece, piece.cells(self.domain)) for piece in pieces]
+        return tuple(Counted(piece, *cells) for piece, cells in told if cells is not None)
+
+    def about(self, marginal: Marginal) -> list[Counted]:
+        """Those that tell cells of a marginal of columns, or sums of which its cells are, in order."""
+        places = [self._places.get(a, frozenset()) for a in marginal]
+        some = sorted(frozenset.intersection(*places)) if places else range(len(self.counted))
+        return [self.counted[i] for i in some if self.counted[i].fixed.keys() <= set(marginal)]
+
+    @cached_property
+    def _places(self) -> dict[str, frozenset[int]]:
+        """Which of `counted` have a column: a wide table has thousands of marginals, each told by few."""
+        places: dict[str, list[int]] = {}
+        for i, piece in enumerate(self.counted):
+            for a in (*piece.free, *piece.fixed):
+                places.setdefault(a, []).append(i)
+        return {a: frozenset(some) for a, some in places.items()}
 
     def save(self, path: Path, schema: Schema) -> None:
         """One row per number: what was measured, where, the value and the standard deviation of its noise."""

@@ -14,6 +14,7 @@ from openprior.display import listed
 from openprior.errors import OpenPriorWarning, WorkloadError
 from openprior.given import whole_number
 from openprior.models.base import Model
+from openprior.releases.row_parts import all_rows
 from openprior.schema.base import Schema
 from openprior.tables.conditions import allowed_codes, wider_bins
 from openprior.tables.decode import Decoder
@@ -21,6 +22,7 @@ from openprior.tables.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as pads
 
 __all__ = ["MODEL", "RELEASED", "draw_rows", "origin_of"]
 
@@ -34,7 +36,7 @@ _MOST = 100_000_000
 def draw_rows(
     model: Model,
     schema: Schema,
-    synthetic: "pa.Table",
+    synthetic: "pa.Table | pads.Dataset",
     codes: Callable[[], Table],
     *,
     n: int | None,
@@ -47,7 +49,7 @@ def draw_rows(
     rng = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))
     if where is None:
         if n is None:
-            return _marked(synthetic, RELEASED)
+            return _marked(all_rows(synthetic), RELEASED)
         return _drawn(model, schema, synthetic, n, rng)
     allowed = allowed_codes(where, schema)
     wider = wider_bins(where, schema)
@@ -78,7 +80,7 @@ def origin_of(rows: "pa.Table") -> str:
 
 
 def _drawn(
-    model: Model, schema: Schema, synthetic: "pa.Table", n: int, rng: np.random.Generator
+    model: Model, schema: Schema, synthetic: "pa.Table | pads.Dataset", n: int, rng: np.random.Generator
 ) -> "pa.Table":
     """Inside a bin, values are those that released rows have there: the public table is not in a release."""
     decoder = Decoder.fit(schema.plain, synthetic, rng=rng)  # released texts are spelled plainly
@@ -86,7 +88,7 @@ def _drawn(
 
 
 def _filtered(
-    synthetic: "pa.Table",
+    synthetic: "pa.Table | pads.Dataset",
     codes: Table,
     allowed: Mapping[str, Any],
     where: Mapping[str, Any],

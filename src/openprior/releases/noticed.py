@@ -8,17 +8,15 @@ noise alone could do is not told.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from openprior.display import listed
 from openprior.methods.base import NOT_MEASURED
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.statistics import Counts
 from openprior.questions.workload import Marginal
+from openprior.releases.view import RowCounts, View
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned
 from openprior.schema.columns import Column
-from openprior.tables.table import Table
 
 __all__ = ["noticed"]
 
@@ -35,14 +33,15 @@ _NAMED = 8
 
 def noticed(
     schema: Schema,
-    codes: Table,
-    public: Table | None,
+    released: RowCounts,
+    public: View | None,
     asked: Iterable[Marginal],
     measurements: Sequence[Measurement],
     remarks: Iterable[str],
 ) -> list[str]:
     """In words, without a full stop; empty if there is nothing to say.
 
+    released  the counts of every column
     asked     the marginals of the workload: a method may find that one of them needs no measuring
     remarks   what the method has said itself
     """
@@ -50,7 +49,7 @@ def noticed(
     counted = {name for m in measurements for name in (*m.marginal, *m.part)}
     counted |= {schema.levels[name].column for name in counted if name in schema.levels}
     known = [column for column in schema.columns if column.name in counted]
-    noise = _noise(measurements, schema, codes.n)
+    noise = _noise(measurements, schema, released.rows)
     reached = counted.union(*asked)
     rest = [column.name for column in schema.columns if column.name not in reached]
     said = []
@@ -59,17 +58,17 @@ def noticed(
             f"nothing was measured of {listed(rest, _NAMED)}: what is released there does not come from the private "
             "table; name such columns in the workload, or leave them out of the schema"
         )
-    others = {c.name: _share(codes, c, c.other_code) for c in known if c.other_code is not None}
+    others = {c.name: _share(released, c, c.other_code) for c in known if c.other_code is not None}
     large = {name: share for name, share in others.items() if share >= _LARGE + noise.get(name, _UNSURE)}
     if large:
         each = [f"{large[name]:.0%} of {name}" for name in sorted(large, key=lambda name: -large[name])]
-        sure = all(_told_others(measurements, schema, name) >= _LARGE * codes.n for name in large)
+        sure = all(_told_others(measurements, schema, name) >= _LARGE * released.rows for name in large)
         why = "because" if sure else "perhaps because"  # a method that is far off puts much there by itself
         said.append(
             f"told as 'other' in the released rows, {why} the schema does not list it: {listed(each, _NAMED)}; list "
             "what may occur, from what is public"
         )
-    ends = [] if public is None else _ends(known, codes, public, noise)
+    ends = [] if public is None else _ends(known, released, public, noise)
     if ends:
         said.append(
             f"far fuller than in the public table: {listed(ends, _NAMED)}; such a bin also holds what lies beyond the "
@@ -110,17 +109,17 @@ def _told_others(measurements: Iterable[Measurement], schema: Schema, name: str)
     return max((sum(parts.values()) for parts in counts.values()), default=0.0)
 
 
-def _ends(columns: list[Column], codes: Table, public: Table, noise: Mapping[str, float]) -> list[str]:
+def _ends(columns: list[Column], released: RowCounts, public: View, noise: Mapping[str, float]) -> list[str]:
     """The outer bins that also hold what lies beyond, where they are much fuller than in the public table."""
     said = []
     for column in columns:
         if isinstance(column, Binned) and column.out_of_domain in ("open", "clip"):
             for code in sorted({0, column.count - 1}):
-                share, before = _share(codes, column, code), _share(public, column, code)
+                share, before = _share(released, column, code), float(public.shares[column.name][code])
                 if share - before >= _MORE + noise.get(column.name, _UNSURE):
                     said.append(f"'{column.labels[code]}' of {column.name} ({share:.0%}, there {before:.0%})")
     return said
 
 
-def _share(table: Table, column: Column, code: int) -> float:
-    return float(np.mean(table.column(column.name) == code))
+def _share(counted: RowCounts, column: Column, code: int) -> float:
+    return float(counted.counts[column.name,][code] / counted.rows)

@@ -9,10 +9,11 @@ import hashlib
 import json
 import time
 import warnings
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from openprior.given import choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, PublicTable, pure_choices
 from openprior.methods.mechanism_text import MechanismLike, need_mechanism
 from openprior.methods.tilt import Tilt
-from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho, plain_number
 from openprior.privacy.cautions import as_remark, caution, few_rows
 from openprior.privacy.ledger import Ledger
@@ -34,22 +34,20 @@ from openprior.progress_shown import ShowProgress, watched
 from openprior.questions.workload import Workload, WorkloadLike, all_marginals, need_workload, workload_on
 from openprior.releases.certificate import certify
 from openprior.releases.description import Description, described_as
+from openprior.releases.drawn_rows import drawn_rows, parts_of
 from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
 from openprior.releases.noticed import noticed
 from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
-from openprior.releases.view import view_of
+from openprior.releases.view import RowCounts, View, view_of
+from openprior.releases.which_answers import ANSWERS, answers_written
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
-from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
 from openprior.tables.table import Table
 from openprior.whole import appearing, fresh, sweep
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["release"]
 
@@ -70,6 +68,7 @@ def release(
     relation: str = "replace-one",
     dataset: str | None = None,
     format: str = "parquet",
+    answers: str | None = None,
     title: str | None = None,
     about: str | None = None,
     contact: str | None = None,
@@ -93,6 +92,10 @@ def release(
     seed              given: an experiment with repeatable noise, NOT PRIVATE; not given: secure noise
     relation          "replace-one" (the number of rows is public) or "add-remove"
     dataset           the private table's name in the ledger; its file's name if not given
+    format            of the tables in the folder: "parquet" or "csv"
+    answers           which of them the folder has as a file: "workload", "measured" (what the measurements tell), or
+                      "none"; if not given, those of the workload up to ten million cells, beyond what was measured. The
+                      release answers everything in any case
     title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
@@ -103,6 +106,8 @@ def release(
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     budget_rho(epsilon, delta)  # refuses what is none, before any table is opened
     choice("format", format, *FORMATS)
+    if answers is not None:
+        choice("answers", answers, *ANSWERS)
     resume = flag("resume", resume)
     description = described_as(title, about, contact)
     chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
@@ -136,6 +141,7 @@ def release(
     public_table = None if public_source is None else _public_table(public_source, schema)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
+    written = "none" if target is None else answers_written(answers, work)
     fitted = _fitted(chosen, schema, relation)
     with open_session(
         private,
@@ -157,36 +163,22 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
-        small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
-        if small is not None:
-            session.curator.remark(as_remark(small))
-        account = session.account
-        lost = noticed(schema, codes, public_table, work.marginals, account.measurements, account.remarks)
-        for words in lost:
-            session.curator.remark(as_remark(words))
-        result = Release(
-            synthetic=synthetic,
-            model=model,
-            certificate=replace(
-                certify(session, values_inside=inside),
-                description=replace(description, public=_public_name(public_source)),
-            ),
-            schema=schema,
-            workload=work,
-            measurements=Measurements(schema.full_domain, session.account.measurements),
-            public=None if public_table is None else view_of(public_table, codes, schema),
-            codes=codes,
-            seconds=time.perf_counter() - started,
-        )
-        if target is not None:
-            with phase("writing the release"), appearing(target) as draft:
-                write(result, draft, format)
-    if not session.unit.n_is_public:  # else it was said before the first charge
-        caution(small)
-    for words in lost:
+        place = _Place(target, format, written)
+        named = replace(description, public=_public_name(public_source))
+        result, said = _released(session, fitted, public_table, public_source, work, place, named)
+    result.seconds = time.perf_counter() - started
+    for words in said:
         caution(words, stacklevel=4)
     return result
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a release is written, and how; nowhere if there is no folder."""
+
+    folder: Path | None
+    format: str
+    answers: str
 
 
 def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
@@ -303,19 +295,51 @@ def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purp
 # Through the curator, and after it.
 
 
-def _make(
+def _released(
     session: Session,
     mechanism: Mechanism,
     public: Table | None,
     public_source: Any,
     work: Workload,
-) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
-    """The model, its rows as codes and as values, and from where the values inside bins are."""
+    place: _Place,
+    description: Description,
+) -> tuple[Release, list[str]]:
+    """The release, written where it should be; and what is to be said of it when all is done."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
     with telling() as progress:
         model = mechanism.run(session.curator, public, work, fit, progress)
-    with phase("drawing rows"):
-        codes = model.sample(max(1, round(model.total)), draw)
-        decoder = Decoder.fit(session.schema, public_source, rng=draw)
-        return model, codes, decoder.decode(codes, draw), decoder.values_inside
+    with nullcontext() if place.folder is None else appearing(place.folder) as draft:
+        with phase("drawing rows"):
+            rows = drawn_rows(model, session.schema, public_source, draw, draft, place.format)
+        view = None if public is None else view_of(public, rows.compared, session.schema)
+        said = _remarks(session, work, rows.counts, view)
+        result = Release(
+            synthetic=rows.synthetic,
+            model=model,
+            certificate=replace(certify(session, values_inside=rows.values_inside), description=description),
+            schema=session.schema,
+            workload=work,
+            measurements=Measurements(session.schema.full_domain, session.account.measurements),
+            public=view,
+            codes=rows.codes,
+            counts=rows.counts,
+        )
+        if draft is not None:
+            with phase("writing the release"):
+                write(result, draft, place.format, place.answers)
+    if place.folder is not None and rows.codes is None:
+        result.synthetic = parts_of(place.folder, session.schema)  # they were in the draft
+    return result, said
+
+
+def _remarks(session: Session, work: Workload, released: RowCounts, public: View | None) -> list[str]:
+    """Put into the certificate what shows of few rows and of losses; returns what was not said before any charge."""
+    small = few_rows(session.curator.n if session.unit.n_is_public else released.rows)
+    account = session.account
+    if small is not None:
+        session.curator.remark(as_remark(small))
+    lost = noticed(session.schema, released, public, work.marginals, account.measurements, account.remarks)
+    for words in lost:
+        session.curator.remark(as_remark(words))
+    return lost if small is None or session.unit.n_is_public else [small, *lost]

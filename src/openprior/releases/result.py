@@ -4,6 +4,7 @@ Everything here is post-processing of what a mechanism measured: it costs nothin
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from openprior.display import Sheet, Shown, how_many, listed
 from openprior.errors import ReleaseError
 from openprior.given import choice, path_of
 from openprior.models.base import Model
-from openprior.questions.workload import Workload
+from openprior.questions.workload import Marginal, Workload
 from openprior.releases.answers import labelled
 from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate
@@ -19,8 +20,10 @@ from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import draw_rows
+from openprior.releases.row_parts import all_rows, first_rows, rows_in
 from openprior.releases.table_files import FORMATS, check_format
-from openprior.releases.view import View
+from openprior.releases.view import RowCounts, View
+from openprior.releases.which_answers import answers_written
 from openprior.schema.base import Schema
 from openprior.tables.encode import encode_table
 from openprior.tables.table import Table
@@ -28,6 +31,7 @@ from openprior.whole import appearing, fresh
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as pads
 
 __all__ = ["Release", "open_release"]
 
@@ -41,7 +45,7 @@ class Release(Shown):
     def __init__(
         self,
         *,
-        synthetic: "pa.Table",
+        synthetic: "pa.Table | pads.Dataset",
         model: Model,
         certificate: Certificate,
         schema: Schema,
@@ -49,11 +53,12 @@ class Release(Shown):
         measurements: Measurements,
         public: View | None = None,
         codes: Table | None = None,
+        counts: RowCounts | None = None,
         seconds: float | None = None,
     ) -> None:
-        self._codes = codes
+        self._codes, self._counts = codes, counts
         self.synthetic = synthetic
-        """Synthetic rows with the original labels and types."""
+        """Synthetic rows with the original labels and types; a dataset over their files where those are in parts."""
         self.model = model
         """The distribution behind them."""
         self.certificate = certificate
@@ -69,9 +74,25 @@ class Release(Shown):
         self.seconds = seconds
         """How long it took, where it was made in this process; depends on the private rows, so it is never written."""
 
+    @cached_property
+    def row_count(self) -> int:
+        """How many synthetic rows there are."""
+        if self._counts is not None:
+            return self._counts.rows
+        return rows_in(self.synthetic)
+
+    @property
+    def counts(self) -> RowCounts:
+        """How often the synthetic rows have each value of each column."""
+        if self._counts is None:
+            columns: list[Marginal] = [(name,) for name in self.schema.names]
+            rows = self.synthetic if self._codes is None else self._codes
+            self._counts = RowCounts.of(rows, self.schema, columns)
+        return self._counts
+
     @property
     def codes(self) -> Table:
-        """The synthetic rows as codes of the schema."""
+        """The synthetic rows as codes of the schema, all in memory."""
         if self._codes is None:
             self._codes = encode_table(self.synthetic, self.schema.plain)
         return self._codes
@@ -84,7 +105,7 @@ class Release(Shown):
         attribute (null where a marginal lacks it), and those to the queries that were measured.
         """
         if columns is None:
-            return all_answers(self.model, self.schema, self.measurements, self.workload)
+            return all_answers(self.model, self.schema, self.measurements, self.workload.marginals)
         return labelled(self.model, self.schema, self.measurements, columns)
 
     def rows(
@@ -107,25 +128,27 @@ class Release(Shown):
 
     def to_pandas(self) -> Any:
         """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""
-        return pandas_frame(self.synthetic, self.schema)
+        return pandas_frame(all_rows(self.synthetic), self.schema)
 
     def to_polars(self) -> Any:
         """The synthetic rows as a Polars DataFrame."""
-        return polars_frame(self.synthetic)
+        return polars_frame(all_rows(self.synthetic))
 
-    def save(self, path: str | Path, *, format: str = "parquet") -> Path:
-        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv."""
+    def save(self, path: str | Path, *, format: str = "parquet", answers: str | None = None) -> Path:
+        """Write the release folder, whole or not at all; `format` is that of its tables, parquet or csv, and `answers`
+        says which of them are written, as in `op.release`."""
         check_format(choice("format", format, *FORMATS), self.schema)
+        written = answers_written(answers, self.workload)
         folder = fresh(path)
         with appearing(folder) as draft:
-            write(self, draft, format)
+            write(self, draft, format, written)
         return folder
 
     def sheet(self) -> Sheet:
         """What it is, what it cost, and what is in it."""
         c = self.certificate
         rows = [
-            ("rows", f"{self.synthetic.num_rows:,}"),
+            ("rows", f"{self.row_count:,}"),
             ("columns", f"{len(self.schema.names):,}: {listed(self.schema.names, 12)}"),
             ("mechanism", c.mechanism),
             ("ε, δ", f"{c.epsilon:g}, {c.delta:g}"),
@@ -140,8 +163,8 @@ class Release(Shown):
         return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
 
     def _repr_html_(self) -> str:
-        first = self.synthetic.slice(0, 5).to_pylist()
-        names = self.synthetic.column_names
+        first = first_rows(self.synthetic, 5).to_pylist()
+        names = self.schema.names
         shown = tuple(tuple("" if row[a] is None else str(row[a]) for a in names[:_WIDE]) for row in first)
         more = f"… and {len(names) - _WIDE} more columns" if len(names) > _WIDE else ""
         rows = Sheet("The first synthetic rows", tuple(names[:_WIDE]), shown, (more,) if more else ())

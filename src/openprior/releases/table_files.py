@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openprior.errors import OpenPriorWarning, OptionError
+from openprior.errors import OpenPriorWarning, OptionError, ReleaseError
 from openprior.releases.parquet_files import write_parquet
 from openprior.schema.columns import MISSING_TOKENS, Labelled, is_string
 
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
     from openprior.schema.base import Schema
 
-__all__ = ["FORMATS", "check_format", "csv_writer", "read_csv", "read_rows", "write_table"]
+__all__ = [
+    "FORMATS",
+    "check_format",
+    "check_types",
+    "csv_form",
+    "csv_writer",
+    "read_csv",
+    "read_rows",
+    "write_table",
+]
 
 FORMATS = ("parquet", "csv")
 
@@ -111,22 +120,27 @@ def read_csv(path: Path, types: Mapping[str, Any], *, quoted_null: bool = False)
     import pyarrow as pa
     from pyarrow import csv
 
-    kinds = {name: _readable(kind) for name, kind in types.items()}
-    rows = csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=_BLOCK),
-        parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        convert_options=csv.ConvertOptions(
-            column_types=kinds,
+    rows = csv.read_csv(path, **_csv_options(types, quoted_null=quoted_null))
+    wanted = [(name, types.get(name, rows.schema.field(name).type)) for name in rows.column_names]
+    return rows.cast(pa.schema(wanted))
+
+
+def _csv_options(types: Mapping[str, Any], *, quoted_null: bool) -> dict[str, Any]:
+    """How a CSV of ours is read."""
+    from pyarrow import csv
+
+    return {
+        "read_options": csv.ReadOptions(block_size=_BLOCK),
+        "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        "convert_options": csv.ConvertOptions(
+            column_types={name: _readable(kind) for name, kind in types.items()},
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=quoted_null,
             true_values=["true"],
             false_values=["false"],
         ),
-    )
-    wanted = [(name, types.get(name, rows.schema.field(name).type)) for name in rows.column_names]
-    return rows.cast(pa.schema(wanted))
+    }
 
 
 def read_rows(path: Path, schema: "Schema") -> "pa.Table":
@@ -135,8 +149,36 @@ def read_rows(path: Path, schema: "Schema") -> "pa.Table":
 
     if path.suffix == ".parquet":
         return parquet.ParquetFile(path).read()
-    alone = len(schema.columns) == 1 and _may_be_null(schema.columns[0])
-    return read_csv(path, {c.name: c.arrow for c in schema.columns}, quoted_null=alone)
+    return read_csv(path, {c.name: c.arrow for c in schema.columns}, quoted_null=_quotes_null(schema))
+
+
+def csv_form(schema: "Schema") -> tuple["pa.Schema", Any]:
+    """The types that rows have in a CSV, and how such files are read, for datasets."""
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+
+    types = {c.name: c.arrow for c in schema.columns}
+    form = pa.schema([(name, _readable(kind)) for name, kind in types.items()])
+    return form, pads.CsvFileFormat(**_csv_options(types, quoted_null=_quotes_null(schema)))
+
+
+def check_types(found: "pa.Schema", form: "pa.Schema") -> None:
+    """Raise unless synthetic rows have these columns and types."""
+    import pyarrow as pa
+
+    if found.names != form.names:
+        raise ReleaseError("its synthetic rows have other columns than its schema")
+    for column, wanted in zip(found, form, strict=True):
+        # Parquet has no seconds and no date64: those come back finer, as other times. Nor has it two kinds of text.
+        is_time = pa.types.is_temporal(column.type) and pa.types.is_temporal(wanted.type)
+        are_texts = pa.types.is_dictionary(column.type) and pa.types.is_dictionary(wanted.type)
+        if column.type != wanted.type and not is_time and not are_texts:
+            raise ReleaseError("its synthetic rows have other types than its schema")
+
+
+def _quotes_null(schema: "Schema") -> bool:
+    """Whether a missing value is written as `""`."""
+    return len(schema.columns) == 1 and _may_be_null(schema.columns[0])
 
 
 def _readable(kind: Any) -> Any:

@@ -23,7 +23,7 @@ from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
 from openprior.tables.table import Table
 
-__all__ = ["View", "counted", "view_of"]
+__all__ = ["RowCounts", "View", "compared_marginals", "counted", "view_of"]
 
 _LARGEST = 1_000_000
 """Cells of a pair beyond which it is left out."""
@@ -76,14 +76,33 @@ class View:
         return View(rows, shares, distances)
 
 
-def view_of(data: Any, released: Table, schema: Schema, *, private: bool = False) -> View:
-    """The view of a table beside the released rows, given as codes."""
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """What was counted of released rows."""
+
+    rows: int
+    counts: Mapping[Marginal, NDArray[np.int64]] = field(repr=False)
+
+    @staticmethod
+    def of(released: Any, schema: Schema, marginals: list[Marginal]) -> "RowCounts":
+        """Of released rows, as codes or as they are."""
+        counts, rows = counted(released, schema.plain, marginals, private=False)
+        return RowCounts(rows, counts)
+
+
+def compared_marginals(schema: Schema) -> list[Marginal]:
+    """What a view compares: every column, and every pair that is not too large."""
     names = schema.domain.attributes
-    compared: list[Marginal] = [(a,) for a in names]
-    compared += [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
+    pairs = [p for p in itertools.combinations(names, 2) if schema.domain.size(p) <= _LARGEST]
+    return [*((a,) for a in names), *pairs]
+
+
+def view_of(data: Any, released: Any, schema: Schema, *, private: bool = False) -> View:
+    """The view of a table beside the released rows: as codes, as counts of all that is compared, or as they are."""
+    names, compared = schema.domain.attributes, compared_marginals(schema)
     theirs, rows = counted(data, schema, compared, private=private)
-    ours = count_table(released, compared)
-    distances = {m: float(np.abs(theirs[m] / rows - ours[m] / released.n).sum()) for m in compared}
+    ours, n = counted(released, schema.plain, compared, private=False)
+    distances = {m: float(np.abs(theirs[m] / rows - ours[m] / n).sum()) for m in compared}
     return View(rows, {a: theirs[(a,)] / rows for a in names}, distances)
 
 
@@ -91,6 +110,8 @@ def counted(
     data: Any, schema: Schema, marginals: list[Marginal] | tuple[Marginal, ...], *, private: bool
 ) -> tuple[dict[Marginal, NDArray[np.int64]], int]:
     """Exact counts and the number of rows, in one pass over the table wherever it is."""
+    if isinstance(data, RowCounts):
+        return dict(data.counts), data.rows
     if isinstance(data, Table):
         return count_table(data, marginals), data.n
     encoder = Encoder(schema, open_source(data, schema), private=private)

@@ -7,7 +7,7 @@ shows the private table's own figures and is marked NOT PRIVATE.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from openprior.releases.view import View
+from openprior.releases.view import RowCounts, View
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from openprior.models.base import Model
     from openprior.releases.certificate import Certificate
     from openprior.report.error_cards import Estimated, Evaluated
-    from openprior.tables.table import Table
 
 __all__ = ["Reported", "render"]
 
@@ -34,7 +33,9 @@ class Reported(Protocol):
     @property
     def synthetic(self) -> Any: ...
     @property
-    def codes(self) -> "Table": ...
+    def row_count(self) -> int: ...
+    @property
+    def counts(self) -> RowCounts: ...
     @property
     def measurements(self) -> Any: ...
     @property

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from openprior.counting.local import count_table
 from openprior.questions.workload import Marginal
 from openprior.releases.certificate import Certificate
 from openprior.releases.view import View
@@ -130,7 +129,7 @@ def gather(
     return Facts(
         certificate=c,
         warnings=_warnings(c, evaluation, truth, quality, estimate),
-        rows=release.synthetic.num_rows,
+        rows=release.row_count,
         total=model.total,
         names=tuple(schema.names),
         person_id=schema.person_id,
@@ -178,12 +177,11 @@ def _warnings(
 def _pictures(
     release: "Reported", public: View | None, truth: View | None, tables: Mapping[Marginal, list[Answer]]
 ) -> tuple[Picture, ...]:
-    rows = release.codes
-    counted = count_table(rows, [(a,) for a in release.schema.names])
+    counted = release.counts
     return tuple(
         picture_of(
             column,
-            counted[(column.name,)] / max(rows.n, 1),
+            counted.counts[column.name,] / max(counted.rows, 1),
             None if public is None else public.shares.get(column.name),
             None if truth is None else truth.shares.get(column.name),
             tables[(column.name,)],

@@ -18,7 +18,7 @@ from openprior.tables.inside import Inside, Reservoir
 from openprior.tables.source import open_source
 from openprior.tables.table import Table
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "is_text"]
 
 Values = npt.NDArray[Any]
 
@@ -49,12 +49,16 @@ class Decoder:
         """Of every column with bins, how many bins draw from public rows and how many uniformly."""
         return {name: inside.bins for name, inside in self._inside.items()}
 
-    def decode(self, table: Table, rng: np.random.Generator) -> pa.Table:
-        """The table with labels and types; missing becomes null, `other` the text "other" or null."""
+    def decode(self, table: Table, rng: np.random.Generator, *, packed: bool = False) -> pa.Table:
+        """The table with labels and types; missing becomes null, `other` the text "other" or null.
+
+        packed   listed texts as dictionaries: each text once, and the rows' places in them
+        """
         if table.domain != self.schema.domain:
             raise EncodeError("the codes are of another domain than the schema; encode them with this schema")
         arrays = [
-            self._decode(c, codes, rng) for c, codes in zip(self.schema.columns, table.columns, strict=True)
+            _packed(c, codes) if packed and is_text(c) else self._decode(c, codes, rng)
+            for c, codes in zip(self.schema.columns, table.columns, strict=True)
         ]
         return pa.table(arrays, names=list(self.schema.names))
 
@@ -79,6 +83,21 @@ class Decoder:
 
 def _with_bins(schema: Schema) -> list[Binned]:
     return [c for c in schema.columns if isinstance(c, Binned) and c.bins]
+
+
+def is_text(column: Column) -> bool:
+    """Whether its values are listed texts, which can be packed."""
+    return isinstance(column, Labelled) and is_string(column.arrow)
+
+
+def _packed(column: Column, codes: Values) -> pa.Array:
+    """Listed texts as a dictionary of all of them."""
+    texts, places = list(column.value_labels), codes.astype(np.int32)
+    if column.other_code is not None:
+        places[codes == column.other_code] = len(texts)
+        texts.append(free_label("other", column.value_labels))
+    known = (codes < column.count) | (codes == column.other_code)
+    return pa.DictionaryArray.from_arrays(pa.array(places, mask=~known), pa.array(texts, column.arrow))
 
 
 def _labels(column: Labelled) -> pa.Array:

@@ -46,12 +46,12 @@ def test_columns_come_as_asked_and_clashing_names_are_kept_apart() -> None:
 
 def test_the_file_has_labels_in_the_order_of_its_cells(tmp_path: Path) -> None:
     work = op.all_marginals(2).on(SCHEMA.domain)
-    write_answers(MODEL, SCHEMA, NOTHING, work, tmp_path / "answers.parquet")
+    write_answers(MODEL, SCHEMA, NOTHING, work.marginals, tmp_path / "answers.parquet")
     table = parquet.read_table(tmp_path / "answers.parquet")
     assert table.num_rows == work.cells
     for row in table.to_pylist():
         names = row["marginal"].split(" × ")
-        codes = [int(v) for v in row["values"]]
+        codes = [int(row[f"value_{i}"]) for i in range(1, len(names) + 1)]
         assert row["cell"] == np.ravel_multi_index(codes, [SIZES[n] for n in names])
         marginal = tuple(names)
         np.testing.assert_allclose(row["estimate"], MODEL.answers([marginal])[marginal][row["cell"]])

@@ -1,6 +1,6 @@
 """The finished distribution of a tilted prior: weighted particles, and replicates that say how sure its answers are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from openprior.counting.local import RowCounter
 from openprior.models.base import Flags, Model, Saved
+from openprior.models.parts import DrawPart, split_rows
+from openprior.models.rounded_rows import rounded_rows
 from openprior.models.rows import choose_rows
 from openprior.models.tilted.replicates import Replicates
 from openprior.questions.workload import Marginal, canonical
@@ -79,6 +81,11 @@ class TiltedModel(Model):
         """Particles chosen so that the rows' marginals are close to the model's answers."""
         targets = self.answers(self.marginals)
         return choose_rows(self.particles, self.weights, rows, targets, rng, effort=_EFFORT)
+
+    def sample_parts(self, rows: int, parts: int, rng: np.random.Generator) -> Sequence[DrawPart]:
+        """Rounded once, with marginals close to the model's answers, then split."""
+        table, counts = rounded_rows(self.particles, self.weights, rows, self.marginals, rng, effort=_EFFORT)
+        return split_rows(table, counts, parts, rng)
 
     can_restrict: ClassVar[bool] = True
 
