@@ -45,7 +45,7 @@ from openprior.schema.reading_rules import Reading
 from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
-from openprior.tables.table import Table
+from openprior.tables.table import Table, content_of
 from openprior.whole import appearing, fresh, sweep
 
 if TYPE_CHECKING:
@@ -248,14 +248,6 @@ def _digest(work: Workload) -> str:
     return hashlib.sha256(json.dumps([work.marginals, work.weights]).encode()).hexdigest()
 
 
-def _content(public: Table) -> str:
-    """A digest of the public rows as the schema reads them, in their order: the same whatever file they came in."""
-    digest = hashlib.sha256(json.dumps([public.domain.sizes(), public.n]).encode())
-    for column in public.columns:
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
-
-
 def _is_written(out: Path) -> bool:
     return out.is_dir() and journal_of(out.absolute()).exists()
 
@@ -296,7 +288,7 @@ def _same_description(finished: Release, description: Description) -> None:
 
 
 def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
-    more = {"workload": _digest(work), "public": None if public is None else _content(public)}
+    more = {"workload": _digest(work), "public": None if public is None else content_of(public)}
     return Purpose(mechanism.name, mechanism.options, more)
 
 
@@ -314,6 +306,7 @@ def _make(
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
     with telling() as progress:
+        mechanism = mechanism.prepared(public, work)
         model = mechanism.run(session.curator, public, work, fit, progress)
     with phase("drawing rows"):
         codes = model.sample(max(1, round(model.total)), draw)

@@ -1,0 +1,32 @@
+"""The prior as a pure function of what is public: the rows, the columns and the marginals that are asked for.
+
+Learning draws at random (orders of networks, folds, starts of classes). Its seed is a digest of what it learns from,
+not the run's: so the same public table gives the same prior in every run, seeded or secure, and it makes no difference
+whether a prior was learnt now, taken from the cache (prior_cache.py) or given as a file.
+
+Privacy: no argument here is private. Rows and columns are the public table's, and the workload is published with every
+release; neither the seed, nor a digest, nor a name of a file depends on anything else. ∎
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from openprior.models.tilted.prior import Prior, fit_prior
+from openprior.questions.workload import Marginal
+from openprior.tables.table import Table, content_of
+
+__all__ = ["learn", "learnt_from"]
+
+
+def learnt_from(public: Table, marginals: Sequence[Marginal]) -> str:
+    """SHA-256 of all that a prior depends on, in hex."""
+    return hashlib.sha256(json.dumps([content_of(public), list(marginals)]).encode()).hexdigest()
+
+
+def learn(public: Table, marginals: Sequence[Marginal]) -> Prior:
+    """The prior of a public table, the same whoever learns it."""
+    seed = int(learnt_from(public, marginals), 16)
+    return fit_prior(public, marginals, np.random.default_rng(seed))
