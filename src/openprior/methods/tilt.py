@@ -39,7 +39,7 @@ from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
 from openprior.models.tilted.prior import Prior, uniform_prior
 from openprior.models.tilted.prior_cache import kept_or_learnt
-from openprior.models.tilted.prior_learning import learn
+from openprior.models.tilted.prior_learning import check_sizes, learn
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
@@ -48,7 +48,6 @@ from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.progress import phase
 from openprior.questions.workload import Marginal, Workload
-from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["Tilt"]
@@ -107,7 +106,7 @@ class Tilt(Mechanism):
     ) -> Model:
         """The three steps."""
         domain = curator.domain
-        _check_sizes(domain)
+        check_sizes(domain)
         closure = [m for m in workload.closure() if domain.size(m) <= _LARGEST]
         curator.announce(closure)
         prior = uniform_prior(domain)
@@ -143,7 +142,6 @@ class Tilt(Mechanism):
         if prior is None:
             if public is None or not public.n:
                 return self
-            _check_sizes(public.domain)
             prior = kept_or_learnt(public, workload.marginals)
         mine = copy.copy(self)
         object.__setattr__(mine, "_prior", prior)
@@ -225,13 +223,6 @@ class Tilt(Mechanism):
         if enough > 1.5 * len(tilting.particles):
             tilting.renew(enough)
             tilting.fit()
-
-
-def _check_sizes(domain: Domain) -> None:
-    check(
-        max(domain.shape) <= 1 << 16,
-        "tilt takes columns of at most 65,536 values; give the largest fewer bins",
-    )
 
 
 def _take_in(tilting: Tilting, measurements: list[Measurement]) -> None:

@@ -37,6 +37,7 @@ from openprior.releases.description import Description, described_as
 from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
 from openprior.releases.noticed import noticed
+from openprior.releases.public_prior import PriorLike, PublicPrior, need_prior
 from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import view_of
@@ -76,6 +77,7 @@ def release(
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
+    prior: PriorLike | None = None,
     reading: Reading | None = None,
     progress: ShowProgress = None,
 ) -> Release:
@@ -96,6 +98,8 @@ def release(
     title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    prior             what `fit_prior` learnt from the public table, or the path of its file: the public table need not
+                      be given then, nor the schema. If they are, they must be those that it was learnt from.
     reading           how text is written in the files, where no schema is given; a schema has it in it
     progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
                       not given: bars in a terminal or a notebook
@@ -112,6 +116,7 @@ def release(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
             f"{pure_choices()}, or a delta well below 1/n"
         )
+    kept, schema = _kept(prior, chosen, schema)
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     if resume and out is not None and ledger is not None:
@@ -121,26 +126,25 @@ def release(
             asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
             if dataset is not None:
                 asked["dataset"] = text_of("dataset", dataset)
-            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation, kept)
             _same_description(finished, description)
             return finished
     target = None if out is None else fresh(out)
     started = time.perf_counter()
 
-    schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
     private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
     schema = _schema(schema, public_source, reading)
     check_format(format if target is not None else "parquet", schema)
-    public_table = None if public_source is None else _public_table(public_source, schema)
+    public_table = _public_table(public_source, schema, kept)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
     fitted = _fitted(chosen, schema, relation)
     with open_session(
         private,
         schema,
-        _purpose(chosen, work, public_table),
+        _purpose(chosen, work, public_table, kept),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -154,10 +158,11 @@ def release(
         show_private=show_private,
         acknowledge_refusals=acknowledge_refusals,
         publics=others,
+        public_codes=None if kept is None else kept.table,
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
+        model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work, kept)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
             session.curator.remark(as_remark(small))
@@ -170,7 +175,8 @@ def release(
             model=model,
             certificate=replace(
                 certify(session, values_inside=inside),
-                description=replace(description, public=_public_name(public_source)),
+                description=replace(description, public=_public_name(public_source, kept)),
+                prior={} if kept is None else kept.recorded,
             ),
             schema=schema,
             workload=work,
@@ -198,9 +204,23 @@ def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
         return Schema.draft(public, reading=reading)
 
 
-def _public_table(public: Any, schema: Schema) -> Table:
-    with phase("reading the public table"):
-        return encode_table(public, schema)
+def _kept(
+    prior: PriorLike | None, mechanism: Mechanism, schema: Schema | str | Path | None
+) -> tuple[PublicPrior | None, Schema | None]:
+    """The prior to begin with, if one is given, and the schema, which is the prior's then."""
+    if prior is None:
+        return None, None if schema is None else need_schema(schema)
+    kept = need_prior(prior, mechanism)
+    return kept, kept.with_schema(schema)
+
+
+def _public_table(public: Any, schema: Schema, kept: PublicPrior | None) -> Table | None:
+    """The public rows as codes: those of the table, or of the prior, or both if they are the same."""
+    table = None
+    if public is not None:
+        with phase("reading the public table"):
+            table = encode_table(public, schema)
+    return table if kept is None else kept.with_rows(table)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -215,9 +235,11 @@ def _fitted(mechanism: Mechanism, schema: Schema, relation: str) -> Mechanism:
     return mechanism.fitted(schema)
 
 
-def _public_name(source: Any) -> str:
+def _public_name(source: Any, kept: PublicPrior | None) -> str:
     """What a reader may know the public table by; a frame has no name."""
-    return "" if source is None or source.name == "table" else str(source.name)
+    if source is None:
+        return "" if kept is None else kept.public_name
+    return "" if source.name == "table" else str(source.name)
 
 
 def _check_public(mechanism: Mechanism, public: Table | None) -> None:
@@ -261,16 +283,14 @@ def _finished(
     workload: Any,
     public: Any,
     relation: str,
+    kept: PublicPrior | None,
 ) -> Release:
     """The release of a run that was stopped between writing its folder and closing, if it is what is asked for now;
     reads no private row."""
     opened = open_release(out)
     schema = opened.schema if schema is None else need_schema(schema)
-    purpose = _purpose(
-        mechanism,
-        _workload(workload, schema),
-        None if public is None else encode_table(public, schema),
-    )
+    table = _public_table(public, schema, kept)
+    purpose = _purpose(mechanism, _workload(workload, schema), table, kept)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     unit = Unit.of(schema, relation)
     finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
@@ -287,8 +307,10 @@ def _same_description(finished: Release, description: Description) -> None:
         )
 
 
-def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
+def _purpose(mechanism: Mechanism, work: Workload, public: Table | None, kept: PublicPrior | None) -> Purpose:
     more = {"workload": _digest(work), "public": None if public is None else content_of(public)}
+    if kept is not None:
+        more["prior"] = kept.sha256
     return Purpose(mechanism.name, mechanism.options, more)
 
 
@@ -301,14 +323,20 @@ def _make(
     public: Table | None,
     public_source: Any,
     work: Workload,
+    kept: PublicPrior | None,
 ) -> tuple[Model, Table, "pa.Table", dict[str, dict[str, int]]]:
     """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
+    if kept is not None and kept.marginals != work.marginals:
+        session.curator.remark("The prior was learnt for other marginals than those of the workload.")
     with telling() as progress:
-        mechanism = mechanism.prepared(public, work)
+        mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         model = mechanism.run(session.curator, public, work, fit, progress)
     with phase("drawing rows"):
         codes = model.sample(max(1, round(model.total)), draw)
-        decoder = Decoder.fit(session.schema, public_source, rng=draw)
+        if kept is not None and public_source is None:
+            decoder = kept.decoder()
+        else:
+            decoder = Decoder.fit(session.schema, public_source, rng=draw)
         return model, codes, decoder.decode(codes, draw), decoder.values_inside

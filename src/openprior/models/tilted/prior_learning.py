@@ -14,11 +14,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from openprior.errors import OptionError
 from openprior.models.tilted.prior import Prior, fit_prior
 from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
 from openprior.tables.table import Table, content_of
 
-__all__ = ["learn", "learnt_from"]
+__all__ = ["check_sizes", "learn", "learnt_from"]
+
+_LARGEST = 1 << 16
+"""Values of a column: codes have sixteen bits."""
+
+
+def check_sizes(domain: Domain) -> None:
+    """Refuse columns that the compiled loops cannot hold."""
+    if max(domain.shape) > _LARGEST:
+        raise OptionError("tilt takes columns of at most 65,536 values; give the largest fewer bins")
 
 
 def learnt_from(public: Table, marginals: Sequence[Marginal]) -> str:
@@ -28,5 +39,6 @@ def learnt_from(public: Table, marginals: Sequence[Marginal]) -> str:
 
 def learn(public: Table, marginals: Sequence[Marginal]) -> Prior:
     """The prior of a public table, the same whoever learns it."""
+    check_sizes(public.domain)
     seed = int(learnt_from(public, marginals), 16)
     return fit_prior(public, marginals, np.random.default_rng(seed))
