@@ -38,9 +38,9 @@ from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table
 
-__all__ = ["LIMIT", "kept_files", "kept_or_learnt", "key_of"]
+__all__ = ["LIMIT", "clear_cache", "kept_files", "kept_or_learnt", "key_of"]
 
-LIMIT = 1 << 30
+LIMIT = 10**9
 """Bytes of all files together."""
 _NAME = re.compile(r"[0-9a-f]{64}\.prior")
 _DRAFT = "draft-"
@@ -74,6 +74,14 @@ def key_of(public: Table, marginals: Sequence[Marginal]) -> str:
     """What a kept prior is named by: all that it depends on, the code included."""
     parts = [FORMAT, learnt_from(public, marginals), *(version(p) for p in ("openprior", "numpy", "numba"))]
     return hashlib.sha256(json.dumps([*parts, _code()]).encode()).hexdigest()
+
+
+def clear_cache(folder: Path) -> int:
+    """Remove every prior in the folder; how many there were."""
+    kept = kept_files(folder)
+    for file in kept:
+        file.unlink(missing_ok=True)
+    return len(kept)
 
 
 def kept_files(folder: Path) -> list[Path]:
