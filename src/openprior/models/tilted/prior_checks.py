@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[type[np.generic], int]] = {
 """The type and the number of dimensions of every array of a prior."""
 _LARGEST = 1 << 16
 """Values of a column; codes have sixteen bits."""
-_MOST_NETWORKS = 1024
+_MOST_NETWORKS, _MOST_PARENTS = 1024, 64
 _NEAR = 1e-3
 """How far a distribution may be from 1: thousands of numbers in single precision."""
 _AGAIN = 16
@@ -119,10 +119,8 @@ def _check_networks(p: PriorArrays) -> None:
     _need(np.array_equal(np.sort(p.order, axis=1), everything), "an order is no permutation of the columns")
     flat = all(a.shape == (count, columns) for a in (p.index_start, p.table_start))
     _need(flat and p.parents.shape[:2] == p.children.shape[:2] == (count, columns), "a network has no place")
-    _need(
-        p.parents.shape == p.strides.shape and p.parents.shape[2] <= columns, "strides are of another shape"
-    )
-    _need(1 <= p.children.shape[2] <= max(columns, 1), "children are of another shape")
+    _need(p.parents.shape == p.strides.shape, "strides are of another shape")
+    _need(p.parents.shape[2] <= _MOST_PARENTS, "a column has too many parents")
     for name, others in (("parents", p.parents), ("children", p.children)):
         _need(_within(others, -1, columns), f"{name} are no columns")
         gone = others < 0
