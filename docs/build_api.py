@@ -25,6 +25,7 @@ TABLES = (PAGE.parents[1] / "README.md", PAGE.with_name("methods.md"))
 BEGIN, END = "<!-- methods, written by make docs -->", "<!-- end of methods -->"
 GROUPS = {
     "Releasing": ("release", "open_release", "Release", "Certificate", "Progress"),
+    "A prior that is kept": ("fit_prior", "open_prior", "PublicPrior"),
     "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
     "Before the budget is spent": (

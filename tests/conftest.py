@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from openprior.privacy.ledger_file import LedgerFile
 from openprior.progress import Progress
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table, dtype_for
+
+_CACHE = tempfile.TemporaryDirectory(prefix="openprior-cache-")
+# At once, and for all processes that tests start: none may read or write the priors that a user has kept.
+os.environ["OPENPRIOR_CACHE"] = _CACHE.name
 
 LONGEST = (
     "contract/test_methods.py",  # compiles most of what the others need

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
+    from openprior.releases.public_prior import PublicPrior, fit_prior, open_prior
     from openprior.releases.release import release
     from openprior.releases.result import Release, open_release
     from openprior.schema.base import Schema
@@ -65,6 +66,7 @@ __all__ = [
     "OpenPriorError",
     "PmwPub",
     "Progress",
+    "PublicPrior",
     "PublicProxy",
     "Reading",
     "Release",
@@ -81,7 +83,9 @@ __all__ = [
     "evaluate",
     "evaluate_groups",
     "evaluate_quality",
+    "fit_prior",
     "mechanisms",
+    "open_prior",
     "open_release",
     "plan",
     "random_marginals",
@@ -109,6 +113,7 @@ _HOMES = {
     "OpenPriorError": "errors",
     "PmwPub": "methods.pmw_pub",
     "Progress": "progress",
+    "PublicPrior": "releases.public_prior",
     "PublicProxy": "methods.public",
     "Reading": "schema.reading_rules",
     "Release": "releases.result",
@@ -125,7 +130,9 @@ _HOMES = {
     "evaluate": "evaluation.metrics",
     "evaluate_groups": "evaluation.groups",
     "evaluate_quality": "evaluation.quality",
+    "fit_prior": "releases.public_prior",
     "mechanisms": "methods.base",
+    "open_prior": "releases.public_prior",
     "open_release": "releases.result",
     "plan": "guidance.plan",
     "random_marginals": "questions.workload",

@@ -4,7 +4,8 @@
     ├── DataError
     │   ├── SchemaError         a schema that cannot be, or that a table does not fit
     │   ├── SourceError         a table that cannot be read
-    │   └── EncodeError         values that the schema refuses
+    │   ├── EncodeError         values that the schema refuses
+    │   └── PriorError          a kept prior that cannot be read, or belongs to other columns or rows
     ├── WorkloadError           a marginal or workload that cannot be
     │   └── MarginalTooLarge    more cells than the stated limit
     ├── OptionError             an option outside its range (ε, δ, rounds, …)
@@ -32,6 +33,7 @@ __all__ = [
     "OpenPriorWarning",
     "OptionError",
     "OtherFormat",
+    "PriorError",
     "PrivacyError",
     "ReleaseError",
     "SchemaError",
@@ -90,6 +92,10 @@ class SourceError(DataError):
 
 class EncodeError(DataError):
     """The table has values that the schema refuses."""
+
+
+class PriorError(DataError):
+    """The kept prior cannot be read or written, or does not belong to the tables."""
 
 
 class WorkloadError(OpenPriorError):

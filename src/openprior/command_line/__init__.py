@@ -3,6 +3,7 @@
 main.py            the program: families of commands, errors as one line
 program.py         every option at most once
 releasing.py       release, check, mechanisms
+priors.py          prior, cache
 asking.py          answers, rows
 guiding.py         plan, screen, tune
 choosing.py        choose-public, divergences

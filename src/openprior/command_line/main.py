@@ -20,6 +20,7 @@ from openprior.command_line import (
     evaluating,
     guiding,
     ledgers,
+    priors,
     releasing,
     schemas,
 )
@@ -57,7 +58,7 @@ def options(
     """Release statistics and synthetic tables under differential privacy, with public data as prior knowledge."""
 
 
-for family in (releasing, asking, evaluating, guiding, choosing, auditing, demo):
+for family in (releasing, priors, asking, evaluating, guiding, choosing, auditing, demo):
     family.add_to(app)
 
 

@@ -34,6 +34,13 @@ def release(
         float, typer.Option(help="δ of the release; well below 1/n, or 0 for pure ε-DP with Laplace noise.")
     ],
     public: Annotated[str | None, typer.Option(help="The public table.")] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            help="What 'openprior prior' learnt from the public table, in place of it and of the schema.",
+            readable=False,
+        ),
+    ] = None,
     schema: options.Schema = None,
     workload: Annotated[
         str,
@@ -99,10 +106,13 @@ def release(
     from openprior.schema.base import Schema, reading_of
 
     declared = None if schema is None else Schema.load(schema)
+    kept = None if prior is None else op.open_prior(prior)
+    known = None if kept is None else kept.schema
     reading = reading_options.reading(encoding, decimal, thousands, delimiter, date_format, null_values)
     with stoppable(out), watching(not quiet):
         made = op.release(
             public=public,
+            prior=kept,
             schema=declared,
             reading=reading,
             workload=workload,
@@ -123,7 +133,7 @@ def release(
             show_private=show_private,
             acknowledge_refusals=acknowledge_refusals,
             # Last: starting Spark takes seconds.
-            private=arguments.table(private, engine, spark_master, reading_of(declared, reading)),
+            private=arguments.table(private, engine, spark_master, reading_of(declared or known, reading)),
         )
     c = made.certificate
     if json:
@@ -143,6 +153,7 @@ def release(
                 "mechanism": c.mechanism,
                 "run": c.run,
                 "noise": c.noise,
+                "prior": dict(c.prior),
                 "statement": c.statement,
                 "remarks": list(c.remarks),
             }

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 from openprior.tables.table import Table
+
+if TYPE_CHECKING:
+    from openprior.models.tilted.prior import Prior
 
 __all__ = [
     "Mechanism",
@@ -128,6 +131,8 @@ class Mechanism(ABC):
     """Whether the number of rows must be public: then it runs under replace-one only, and not inside groups."""
     pure_options: ClassVar[Mapping[str, Any] | None] = None
     """Options with which it can promise δ = 0; None if there are none."""
+    takes_prior: ClassVar[bool] = False
+    """Whether it can start from a prior that was learnt before (`op.fit_prior`)."""
 
     @abstractmethod
     def run(
@@ -159,6 +164,12 @@ class Mechanism(ABC):
         inner = {f.name: vars(self)[f.name] for f in dataclasses.fields(self)}
         fits = {k: v.fitted(schema) for k, v in inner.items() if isinstance(v, Mechanism)}
         return self if all(inner[k] is v for k, v in fits.items()) else dataclasses.replace(self, **fits)
+
+    def prepared(self, public: Table | None, workload: Workload, prior: "Prior | None" = None) -> Self:
+        """Itself with what it learns from public rows alone already learnt, or given as a prior: a release asks for it
+        once it has compared these rows with the private ones, so here, and not in `run`, they may be kept for the
+        next release. What runs inside groups is not asked, because its rows come from measurements."""
+        return self
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """What a run would take, or None if it would be refused.

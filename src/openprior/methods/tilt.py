@@ -11,8 +11,10 @@ trust λ in it, the number of particles and of rounds, what a round spends and w
 and of outcomes already paid for: post-processing, and fully adaptive composition of what the curator adds up. ∎
 """
 
+import copy
 import math
 from collections.abc import Callable
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +37,9 @@ from openprior.methods.shared.guard import keep_better
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
-from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
+from openprior.models.tilted.prior import Prior, uniform_prior
+from openprior.models.tilted.prior_cache import kept_or_learnt
+from openprior.models.tilted.prior_learning import check_sizes, learn
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
@@ -66,6 +70,9 @@ class Tilt(Mechanism):
 
     good_for = "nearly everything: any public table, good, biased, wrong or none"
     public_table = PublicTable.USED_IF_GIVEN
+    takes_prior = True
+    _prior: ClassVar[Prior | None] = None
+    """Of one that is prepared; no option, as it says nothing that the public table does not."""
 
     rounds: int = option(
         default=48, doc="equal rounds that the first share is meant for; fewer are made if little is found"
@@ -99,15 +106,15 @@ class Tilt(Mechanism):
     ) -> Model:
         """The three steps."""
         domain = curator.domain
-        check(
-            max(domain.shape) <= 1 << 16,
-            "tilt takes columns of at most 65,536 values; give the largest fewer bins",
-        )
+        check_sizes(domain)
         closure = [m for m in workload.closure() if domain.size(m) <= _LARGEST]
         curator.announce(closure)
         prior = uniform_prior(domain)
-        if public is not None and public.n:
-            prior = fit_prior(public, workload.marginals, rng)
+        if self._prior is not None:
+            prior = self._prior
+            check(tuple(prior.arrays.sizes) == domain.shape, "the prior was learnt from other columns")
+        elif public is not None and public.n:
+            prior = learn(public, workload.marginals)
         total = known_total(curator)
         singles = [m for m in closure if len(m) == 1]
         share = (_SINGLES if prior.rows else _SINGLES_ALONE) * curator.remaining / len(singles)
@@ -129,6 +136,16 @@ class Tilt(Mechanism):
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
         with phase("estimating"):
             return tilting.finish(workload.marginals, particles)
+
+    def prepared(self, public: Table | None, workload: Workload, prior: Prior | None = None) -> Self:
+        """Itself with its prior: the one that is given, or that of the public table, from the cache if it is there."""
+        if prior is None:
+            if public is None or not public.n:
+                return self
+            prior = kept_or_learnt(public, workload.marginals)
+        mine = copy.copy(self)
+        object.__setattr__(mine, "_prior", prior)
+        return mine
 
     def outlay(self, sizes: Sizes) -> Outlay:
         """Networks for every pair of columns of the prior, judged by some of the cells; rounds that answer all

@@ -32,8 +32,9 @@ from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.base import Schema
 from openprior.tables.encode import Encoder
-from openprior.tables.same import check_rows
+from openprior.tables.same import check_codes, check_rows
 from openprior.tables.source import Source, open_source
+from openprior.tables.table import Table
 
 __all__ = ["Purpose", "Session", "open_question", "open_session", "request_of"]
 
@@ -85,10 +86,12 @@ def open_session(
     show_private: bool = False,
     acknowledge_refusals: bool = False,
     publics: Sequence[Source] = (),
+    public_codes: Table | None = None,
 ) -> Iterator[Session]:
     """Reserve (ε, δ) for the table and open a curator on it; give back what was not spent.
 
-    If one of the `publics` has the rows of the private table, that is refused. `marginals` are counted in the first
+    If one of the `publics` has the rows of the private table, that is refused, and so if the `public_codes` have, where
+    only the codes of public rows are left. `marginals` are counted in the first
     pass. With `out`, a broken run keeps its journal beside that folder and can be resumed; a ledger in memory forgets
     its runs with the process, so there is nothing to resume then.
     """
@@ -128,9 +131,11 @@ def open_session(
 
         vault.on_first_pass = check_table
         refusal = vault.on_refusal = account.on_refusal = Refusal(book, budget.dataset)
-        if publics:
+        if publics or public_codes is not None:
             with phase("comparing the private table with the public one"):
                 counted(lambda: check_rows(source, publics, schema.reads, schema.reading), refusal)
+                if public_codes is not None:
+                    counted(lambda: check_codes(encoder, public_codes), refusal)
         curator = Curator(vault, unit=unit, noise=noise, account=account)
         for words in (large_epsilon(epsilon), mixing):
             if words is not None:

@@ -1,6 +1,7 @@
 """What is handed over, and how it is written and read back.
 
 release.py        from a private table to a release, end to end
+public_prior.py   a prior that is kept, in place of the public table
 result.py         what is handed over, and what one can ask of it
 certificate.py    the proof of what it cost, which anyone can recheck
 table_files.py    tables as Parquet or CSV, from which every value comes back as it was

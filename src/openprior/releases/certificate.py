@@ -7,6 +7,7 @@ It can say a thing in one way only: a text that is not just what its numbers giv
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -36,6 +37,9 @@ _READ = (2, FORMAT)
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
+_PRIOR = ("sha256", "rows_sha256", "openprior")
+"""What a certificate says of a kept prior."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _NEAR = 1e-6
 """Conversions between ε and ρ may differ so much between machines, relatively; sums and costs may not."""
 
@@ -73,6 +77,8 @@ class Certificate(Shown):
     """Of every column with bins: from how many bins synthetic values are public ones, and from how many uniform."""
     description: Description = field(default_factory=Description)
     """What people say about it: the report opens with that."""
+    prior: Mapping[str, str] = field(default_factory=dict)
+    """If it began with a prior that was kept: SHA-256 of that and of its public rows, and what version learnt it."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
     """In a folder: what every other file of it must be, by name."""
     format: int = field(default=FORMAT, compare=False, repr=False)
@@ -91,6 +97,7 @@ class Certificate(Shown):
             ("steps", f"{len(self.events):,}"),
             ("made", self.created),
             ("noise", self.noise),
+            *([("prior", f"kept, SHA-256 {self.prior['sha256']}")] if self.prior else []),
         )
         warning = "" if self.is_private else self.noise
         return Sheet("Certificate", ("", ""), rows, (self.statement, *self.remarks), warning)
@@ -239,6 +246,7 @@ class Certificate(Shown):
             "options": dict(self.options),
             "versions": dict(self.versions),
             "description": self.description.to_dict(),
+            "prior": dict(self.prior),
         }
         events = [event.to_dict() for event in self.events]
         files = {name: seal.to_dict() for name, seal in self.files.items()}
@@ -311,6 +319,7 @@ def _read(values: object) -> Certificate:
         remarks=record.texts("remarks", repeated=True),
         values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
+        prior=_prior(record.record("prior")),
         files=seals_from(record.record("files")),
         format=format,
     )
@@ -337,6 +346,14 @@ def _versions(record: Record) -> dict[str, str]:
     versions = {name: record.text(name) for name in _VERSIONS}
     record.end()
     return versions
+
+
+def _prior(record: Record) -> dict[str, str]:
+    prior = {name: record.text(name) for name in (_PRIOR if record.names else ())}
+    record.end()
+    if any(not _SHA256.fullmatch(prior[name]) for name in _PRIOR[:2] if prior):
+        raise PrivacyError("the certificate: a prior must have the SHA-256 of its file and of its rows")
+    return prior
 
 
 def _inside(record: Record) -> dict[str, dict[str, int]]:

@@ -3,9 +3,10 @@
 Which of them it is follows from the model's total and the number of columns, both of which are published.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,24 +45,27 @@ class DrawnRows:
 def drawn_rows(
     model: Model,
     schema: Schema,
-    public: Any,
+    decoding: Callable[[np.random.Generator], Decoder],
     rng: np.random.Generator,
     draft: Path | None,
     format: str,
+    *,
+    viewed: bool,
 ) -> DrawnRows:
     """As many rows as the model has, in memory if there is no draft of a folder.
 
-    public   where values inside bins are from; with it there is a view
+    decoding   how codes become values, ready when the codes are
+    viewed     whether a view will compare them with public rows
     """
     rows = max(1, round(model.total))
     columns: list[Marginal] = [(name,) for name in schema.names]
     if draft is None or not in_parts(rows, len(columns)):
         codes = model.sample(rows, rng)
-        decoder = Decoder.fit(schema, public, rng=rng)
+        decoder = decoding(rng)
         counts = RowCounts.of(codes, schema, columns)
         return DrawnRows(decoder.decode(codes, rng), codes, counts, decoder.values_inside)
-    decoder = Decoder.fit(schema, public, rng=rng)
-    counted = columns if public is None else compared_marginals(schema)
+    decoder = decoding(rng)
+    counted = compared_marginals(schema) if viewed else columns
     counts = draw_parts(model, decoder, rows, counted, rng, draft, format)
     return DrawnRows(parts_of(draft, schema), None, counts, decoder.values_inside)
 

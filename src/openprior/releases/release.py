@@ -38,15 +38,17 @@ from openprior.releases.drawn_rows import drawn_rows, parts_of
 from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
 from openprior.releases.noticed import noticed
+from openprior.releases.public_prior import PriorLike, PublicPrior, need_prior
 from openprior.releases.result import Release, open_release
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import RowCounts, View, view_of
 from openprior.releases.which_answers import ANSWERS, answers_written
 from openprior.schema.base import Schema, need_schema, reading_of
 from openprior.schema.reading_rules import Reading
+from openprior.tables.decode import Decoder
 from openprior.tables.encode import encode_table
 from openprior.tables.same import open_apart
-from openprior.tables.table import Table
+from openprior.tables.table import Table, content_of
 from openprior.whole import appearing, fresh, sweep
 
 __all__ = ["release"]
@@ -75,6 +77,7 @@ def release(
     resume: bool = False,
     show_private: bool = False,
     acknowledge_refusals: bool = False,
+    prior: PriorLike | None = None,
     reading: Reading | None = None,
     progress: ShowProgress = None,
 ) -> Release:
@@ -99,6 +102,8 @@ def release(
     title, about, contact   what the report opens with: a name, what it is about, and whom to ask; published with it
     show_private      let error messages quote values of the private table
     acknowledge_refusals   go on after the ledger has counted several refusals of this table for what is in it
+    prior             what `fit_prior` learnt from the public table, or the path of its file: the public table need not
+                      be given then, nor the schema. If they are, they must be those that it was learnt from.
     reading           how text is written in the files, where no schema is given; a schema has it in it
     progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
                       not given: bars in a terminal or a notebook
@@ -117,6 +122,7 @@ def release(
             f"delta = 0 asks for pure ε-DP, which mechanism '{chosen.name}' does not give as set here; use "
             f"{pure_choices()}, or a delta well below 1/n"
         )
+    kept, schema = _kept(prior, chosen, schema)
     if resume and (out is None or ledger is None):
         raise OptionError("only a run with an output folder and a ledger can be resumed; give both")
     if resume and out is not None and ledger is not None:
@@ -126,19 +132,18 @@ def release(
             asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
             if dataset is not None:
                 asked["dataset"] = text_of("dataset", dataset)
-            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation)
+            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation, kept)
             _same_description(finished, description)
             return finished
     target = None if out is None else fresh(out)
     started = time.perf_counter()
 
-    schema = None if schema is None else need_schema(schema)
     reading = reading_of(schema, reading)
     private, others = open_apart(private, [] if public is None else [public], schema, reading=reading)
     public_source = others[0] if others else None
     schema = _schema(schema, public_source, reading)
     check_format(format if target is not None else "parquet", schema)
-    public_table = None if public_source is None else _public_table(public_source, schema)
+    public_table = _public_table(public_source, schema, kept)
     _check_public(chosen, public_table)
     work = _workload(workload, schema)
     written = "none" if target is None else answers_written(answers, work)
@@ -146,7 +151,7 @@ def release(
     with open_session(
         private,
         schema,
-        _purpose(chosen, work, public_table),
+        _purpose(chosen, work, public_table, kept),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -160,12 +165,13 @@ def release(
         show_private=show_private,
         acknowledge_refusals=acknowledge_refusals,
         publics=others,
+        public_codes=None if kept is None else kept.table,
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
         place = _Place(target, format, written)
-        named = replace(description, public=_public_name(public_source))
-        result, said = _released(session, fitted, public_table, public_source, work, place, named)
+        named = replace(description, public=_public_name(public_source, kept))
+        result, said = _released(session, fitted, public_table, public_source, work, kept, place, named)
     result.seconds = time.perf_counter() - started
     for words in said:
         caution(words, stacklevel=4)
@@ -190,9 +196,23 @@ def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
         return Schema.draft(public, reading=reading)
 
 
-def _public_table(public: Any, schema: Schema) -> Table:
-    with phase("reading the public table"):
-        return encode_table(public, schema)
+def _kept(
+    prior: PriorLike | None, mechanism: Mechanism, schema: Schema | str | Path | None
+) -> tuple[PublicPrior | None, Schema | None]:
+    """The prior to begin with, if one is given, and the schema, which is the prior's then."""
+    if prior is None:
+        return None, None if schema is None else need_schema(schema)
+    kept = need_prior(prior, mechanism)
+    return kept, kept.with_schema(schema)
+
+
+def _public_table(public: Any, schema: Schema, kept: PublicPrior | None) -> Table | None:
+    """The public rows as codes: those of the table, or of the prior, or both if they are the same."""
+    table = None
+    if public is not None:
+        with phase("reading the public table"):
+            table = encode_table(public, schema)
+    return table if kept is None else kept.with_rows(table)
 
 
 def _workload(workload: Any, schema: Schema) -> Workload:
@@ -207,9 +227,11 @@ def _fitted(mechanism: Mechanism, schema: Schema, relation: str) -> Mechanism:
     return mechanism.fitted(schema)
 
 
-def _public_name(source: Any) -> str:
+def _public_name(source: Any, kept: PublicPrior | None) -> str:
     """What a reader may know the public table by; a frame has no name."""
-    return "" if source is None or source.name == "table" else str(source.name)
+    if source is None:
+        return "" if kept is None else kept.public_name
+    return "" if source.name == "table" else str(source.name)
 
 
 def _check_public(mechanism: Mechanism, public: Table | None) -> None:
@@ -240,14 +262,6 @@ def _digest(work: Workload) -> str:
     return hashlib.sha256(json.dumps([work.marginals, work.weights]).encode()).hexdigest()
 
 
-def _content(public: Table) -> str:
-    """A digest of the public rows as the schema reads them, in their order: the same whatever file they came in."""
-    digest = hashlib.sha256(json.dumps([public.domain.sizes(), public.n]).encode())
-    for column in public.columns:
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
-
-
 def _is_written(out: Path) -> bool:
     return out.is_dir() and journal_of(out.absolute()).exists()
 
@@ -261,16 +275,14 @@ def _finished(
     workload: Any,
     public: Any,
     relation: str,
+    kept: PublicPrior | None,
 ) -> Release:
     """The release of a run that was stopped between writing its folder and closing, if it is what is asked for now;
     reads no private row."""
     opened = open_release(out)
     schema = opened.schema if schema is None else need_schema(schema)
-    purpose = _purpose(
-        mechanism,
-        _workload(workload, schema),
-        None if public is None else encode_table(public, schema),
-    )
+    table = _public_table(public, schema, kept)
+    purpose = _purpose(mechanism, _workload(workload, schema), table, kept)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     unit = Unit.of(schema, relation)
     finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
@@ -287,8 +299,10 @@ def _same_description(finished: Release, description: Description) -> None:
         )
 
 
-def _purpose(mechanism: Mechanism, work: Workload, public: Table | None) -> Purpose:
-    more = {"workload": _digest(work), "public": None if public is None else _content(public)}
+def _purpose(mechanism: Mechanism, work: Workload, public: Table | None, kept: PublicPrior | None) -> Purpose:
+    more = {"workload": _digest(work), "public": None if public is None else content_of(public)}
+    if kept is not None:
+        more["prior"] = kept.sha256
     return Purpose(mechanism.name, mechanism.options, more)
 
 
@@ -301,23 +315,39 @@ def _released(
     public: Table | None,
     public_source: Any,
     work: Workload,
+    kept: PublicPrior | None,
     place: _Place,
     description: Description,
 ) -> tuple[Release, list[str]]:
     """The release, written where it should be; and what is to be said of it when all is done."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
+    if kept is not None and kept.marginals != work.marginals:
+        session.curator.remark("The prior was learnt for other marginals than those of the workload.")
     with telling() as progress:
+        mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         model = mechanism.run(session.curator, public, work, fit, progress)
+
+    def decoding(rng: np.random.Generator) -> Decoder:
+        if kept is not None and public_source is None:
+            return kept.decoder()
+        return Decoder.fit(session.schema, public_source, rng=rng)
+
     with nullcontext() if place.folder is None else appearing(place.folder) as draft:
         with phase("drawing rows"):
-            rows = drawn_rows(model, session.schema, public_source, draw, draft, place.format)
+            rows = drawn_rows(
+                model, session.schema, decoding, draw, draft, place.format, viewed=public is not None
+            )
         view = None if public is None else view_of(public, rows.compared, session.schema)
         said = _remarks(session, work, rows.counts, view)
         result = Release(
             synthetic=rows.synthetic,
             model=model,
-            certificate=replace(certify(session, values_inside=rows.values_inside), description=description),
+            certificate=replace(
+                certify(session, values_inside=rows.values_inside),
+                description=description,
+                prior={} if kept is None else kept.recorded,
+            ),
             schema=session.schema,
             workload=work,
             measurements=Measurements(session.schema.full_domain, session.account.measurements),

@@ -22,6 +22,7 @@ sqlite_file.py  SQLite files
 postgres.py     PostgreSQL servers
 fingerprint.py  a few numbers that two tables share only if they have the same rows
 scramble.py     words that look random
+coded_rows.py   rows as codes, in the shape of a source
 same.py         refuses a public table that is the private one
 unwrap.py       Arrow arrays without their wrapping
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed

@@ -3,6 +3,7 @@
 That uses no private data: decoding is post-processing of the codes.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,21 +29,36 @@ class Decoder:
 
     def __init__(self, schema: Schema, inside: dict[str, Inside] | None = None) -> None:
         self.schema = schema
-        self._inside = inside or {column.name: Inside(column) for column in _with_bins(schema)}
+        self._inside = inside or {column.name: Inside(column) for column in self.binned(schema)}
 
     @classmethod
     def fit(cls, schema: Schema, public: object | None, *, rng: np.random.Generator) -> "Decoder":
         """Keep up to 256 public values per bin, drawn uniformly, from anything `open_source` takes."""
-        columns = _with_bins(schema)
-        if public is None or not columns:
-            return cls(schema)
+        return cls(schema) if public is None else cls.of(schema, cls.sampled(schema, public, rng))
+
+    @classmethod
+    def of(cls, schema: Schema, values: Mapping[str, Reservoir]) -> "Decoder":
+        """With these public values, by column."""
+        return cls(schema, {c.name: Inside(c, values[c.name]) for c in cls.binned(schema)})
+
+    @classmethod
+    def sampled(cls, schema: Schema, public: object, rng: np.random.Generator) -> dict[str, Reservoir]:
+        """Public values of every column with bins; the table is not read if there is none."""
+        columns = cls.binned(schema)
+        if not columns:
+            return {}
         source = open_source(public, schema)
         schema.check_columns(source.columns, "public table", list_columns=True)
         reservoirs = {c.name: Reservoir(c, schema.reading, rng) for c in columns}
         for batch in source.batches([c.name for c in columns]):
             for name, reservoir in reservoirs.items():
                 reservoir.add(batch.column(name))
-        return cls(schema, {c.name: Inside(c, reservoirs[c.name]) for c in columns})
+        return reservoirs
+
+    @staticmethod
+    def binned(schema: Schema) -> list[Binned]:
+        """The columns that have bins."""
+        return [c for c in schema.columns if isinstance(c, Binned) and c.bins]
 
     @property
     def values_inside(self) -> dict[str, dict[str, int]]:
@@ -79,10 +95,6 @@ class Decoder:
             word = pa.scalar(free_label("other", column.value_labels), array.type)
             array = pc.if_else(pa.array(codes == column.other_code), word, array)
         return array
-
-
-def _with_bins(schema: Schema) -> list[Binned]:
-    return [c for c in schema.columns if isinstance(c, Binned) and c.bins]
 
 
 def is_text(column: Column) -> bool:

@@ -10,6 +10,7 @@ have gaps everywhere). An end that is open has no gap.
 None of this uses private data: it is post-processing of the codes.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,30 @@ class Reservoir:
         low, high = column.bounds
         self.least = np.full(column.count, high, self.values.dtype)
         self.greatest = np.full(column.count, low, self.values.dtype)
+
+    PARTS = ("values", "codes", "least", "greatest")
+    """What `arrays` gives."""
+
+    def arrays(self) -> dict[str, Values]:
+        """What it holds, to be kept; `of` makes it again."""
+        return dict(zip(self.PARTS, (self.values, self._codes, self.least, self.greatest), strict=True))
+
+    @classmethod
+    def of(cls, column: Binned, reading: Reading, arrays: Mapping[str, Values]) -> "Reservoir":
+        """One that was kept; a ValueError if the arrays are none of this column."""
+        held = cls(column, reading, np.random.default_rng(0))
+        values, codes, least, greatest = (arrays[part] for part in cls.PARTS)
+        kind = held.values.dtype
+        if any(a.dtype != kind or not np.isfinite(a).all() for a in (values, least, greatest)):
+            raise ValueError("its values are of another kind")
+        if codes.dtype != np.int64 or codes.ndim != 1 or values.shape != codes.shape:
+            raise ValueError("its bins are of another kind")
+        if least.shape != (column.count,) or greatest.shape != (column.count,):
+            raise ValueError("its ends are of another number")
+        if len(codes) and (codes[0] < 0 or codes[-1] >= column.count or (np.diff(codes) < 0).any()):
+            raise ValueError("its bins are out of order")
+        held.values, held._codes, held.least, held.greatest = values, codes, least, greatest
+        return held
 
     def add(self, array: pa.Array) -> None:
         """Take in a batch of the public table."""

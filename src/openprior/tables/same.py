@@ -29,10 +29,13 @@ from openprior.errors import PrivacyError
 from openprior.schema.base import Schema
 from openprior.schema.identifiers import is_named_like_identifier
 from openprior.schema.reading_rules import PLAIN, Reading
+from openprior.tables.coded_rows import CodedRows
+from openprior.tables.encode import Encoder
 from openprior.tables.fingerprint import fingerprint, row_marks
 from openprior.tables.source import Source, open_source
+from openprior.tables.table import Table
 
-__all__ = ["check_rows", "open_apart", "same"]
+__all__ = ["check_codes", "check_rows", "open_apart", "same"]
 
 _CHANCE = 1e-3
 _BLOCK = 1 << 20
@@ -63,6 +66,15 @@ def check_rows(
             raise _refusal(how)
 
 
+def check_codes(private: Encoder, public: Table) -> None:
+    """The same for public rows of which only the codes are left, as in a prior that is kept."""
+    if not _is_here(private.source):
+        return
+    one, other = CodedRows.of_source(private), CodedRows.of_table(public)
+    if (how := _same_rows(one, other, private.schema.names, PLAIN)) is not None:
+        raise _refusal(how, "the prior's public table")
+
+
 def same(
     one: Source, other: Source, columns: Sequence[str] | None = None, reading: Reading = PLAIN
 ) -> str | None:
@@ -79,9 +91,9 @@ def _same_thing(one: Source, other: Source, reading: Reading) -> str | None:
     return _same_file(_paths(one), _paths(other), reading)
 
 
-def _refusal(how: str) -> PrivacyError:
+def _refusal(how: str, what: str = "the public table") -> PrivacyError:
     return PrivacyError(
-        f"the public table {how} as the private one: what is taken from it would be published without noise; "
+        f"{what} {how} as the private one: what is taken from it would be published without noise; "
         "give another public table, or none"
     )
 

@@ -37,7 +37,9 @@ def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Margina
     return sums
 
 
-def multiplied(domain: Domain, axes: Sequence[str], parts: Sequence[tuple[Marginal, Floats]]) -> tuple[Floats, float]:
+def multiplied(
+    domain: Domain, axes: Sequence[str], parts: Sequence[tuple[Marginal, Floats]]
+) -> tuple[Floats, float]:
     """The product of three flat tables, each over some of these axes, flat in their order; and its sum."""
     from openprior.models.graphical.table_sums import product_over
 
