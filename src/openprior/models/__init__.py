@@ -10,6 +10,8 @@ rounded_rows.py      any number of whole rows of a weighted table, at the cost o
 generator.py         a mixture of products, which is what is left of a trained generator
 neural.py            the generator while it is trained, with JAX
 rows.py              rows whose marginals are as close as possible to given answers
+row_search.py        the search for them: rows that give their places to particles like them
+exchanges.py         the compiled loops of that search
 shrink.py            weights on fixed rows, bent to noisy marginals as far as their noise deserves
 relative_entropy.py  Iterative Distribution Estimation: a prior bent to noisy answers, group by group
 entropy_update.py    one update of it, compiled

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+import openprior.models.row_search as row_search
 import openprior.models.rows as rows_module
+from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
+from openprior.models.exchanges import exchange
 from openprior.models.rows import choose_rows
 from openprior.models.support import SupportModel
 from openprior.questions.workload import Marginal, all_marginals
@@ -49,22 +52,26 @@ def test_no_exchange_raises_the_discrepancy_and_the_excess_stays_current() -> No
     table, weights, targets = problem()
     distinct, _ = rows_module._merge(table, weights)
     rng = np.random.default_rng(0)
-    cells = rows_module.Cells(table.domain, targets)
+    cells = Cells(table.domain, targets)
     flat = np.concatenate([t * (200 / t.sum()) for t in targets.values()])
-    chosen = rng.integers(0, distinct.n, 200)
+    counts = np.bincount(rng.integers(0, distinct.n, 200), minlength=distinct.n)
 
     def excess() -> np.ndarray:
-        counts = count_table(distinct.take(chosen), cells.marginals)
-        return np.concatenate(list(counts.values())) - flat
+        found = count_table(distinct.take(np.repeat(np.arange(distinct.n), counts)), cells.marginals)
+        return np.concatenate(list(found.values())) - flat
 
-    kept, nodes = excess().astype(np.float32), rows_module._tree(cells)
+    kept, nodes = excess().astype(np.float32), row_search._tree(cells, range(len(cells.marginals)))
     codes = np.stack(distinct.columns, axis=1).astype(np.uint32)
     before, total = np.abs(excess()).sum(), 0
     for _ in range(30):
-        offers = rng.integers(0, distinct.n, (40, 6))
-        total += rows_module.exchange(nodes, codes, chosen, rng.permutation(200)[:40], offers, kept)
+        pairs = rng.integers(0, distinct.n, (200, 2))
+        made, gained = exchange(nodes, codes, pairs, counts, kept)
+        total += made
         after = np.abs(excess()).sum()
-        assert after <= before + 1e-3
+        assert counts.min() >= 0
+        assert counts.sum() == 200
+        assert before - after == pytest.approx(gained, abs=1e-2)
+        assert gained >= 0
         before = after
         np.testing.assert_allclose(kept, excess(), atol=1e-3)
     assert total > 50

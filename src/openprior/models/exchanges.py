@@ -1,0 +1,169 @@
+"""The compiled loops of the search for rows: offers for many rows at once, and the exchanges one by one.
+
+State: `counts`, how often each particle is a row; `excess`, count minus target of every cell; `ease`, what a cell's
+excess weighs when offers are looked for. Offers only read it, so parts of them run side by side with one outcome;
+exchanges write it, one after the other.
+"""
+
+import numba as nb
+import numpy as np
+
+__all__ = ["exchange", "offers"]
+
+_LANES = 512
+"""Particles looked up at once: enough for vector instructions, few enough for their cell numbers to stay in the cache."""
+_TINY, _ONE, _TWO = np.float32(1e-3), np.float32(1), np.float32(2)
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False)
+def offers(few, nodes, codes, order, starts, segments, share, counts, excess, ease, pairs, change):  # type: ignore[no-untyped-def]
+    """For every row of these segments a particle of its segment to take its place; returns how many there are.
+
+    Segment s is order[starts[s] : starts[s + 1]]. The particle is the one that promises most by the marginals of the
+    tree `few`; what the exchange really changes, by those of `nodes`, is written to `change`. A promise is the row's
+    own of leaving plus the particle's of joining, less what they share: `share` has the part of all marginals
+    within so many columns. A particle that was offered is offered to no other row.
+    """
+    size = 0
+    for s in segments:
+        size += starts[s + 1] - starts[s]
+    rows = np.empty(size, np.int64)
+    size = 0
+    for s in segments:
+        for i in range(starts[s], starts[s + 1]):
+            rows[size] = order[i]
+            size += 1
+    join, leave = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    _promises(few, codes, rows, excess, ease, join, leave)
+    found = begin = 0
+    for s in segments:
+        end = begin + starts[s + 1] - starts[s]
+        found = _pair(codes, rows, begin, end, share, counts, join, leave, pairs, found)
+        begin = end
+    _judge(nodes, codes, pairs, found, excess, change)
+    return found
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+def _promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-untyped-def]
+    """What the discrepancy changes by if each of these particles is a row more, and a row less.
+
+    One more in a cell with excess e changes |e| by 1 + 2e, one less by 1 − 2e, both cut to [−1, 1]. Other
+    exchanges come in between; in a large cell they are many, so its excess of now counts for less: `ease`.
+    """
+    digits = np.empty((codes.shape[1], _LANES), np.uint32)
+    numbers = np.zeros((nodes[:, 0].max() + 2, _LANES), np.uint32)
+    for first in range(0, len(rows), _LANES):
+        lanes = min(_LANES, len(rows) - first)
+        for i in range(lanes):
+            for c in range(codes.shape[1]):
+                digits[c, i] = codes[rows[first + i], c]
+        more, less = join[first : first + lanes], leave[first : first + lanes]
+        for n in range(len(nodes)):
+            depth, column, radix, start = nodes[n]
+            above, here, digit = numbers[depth], numbers[depth + 1], digits[column]
+            for i in range(lanes):
+                here[i] = above[i] * np.uint32(radix) + digit[i]
+            if start < 0:
+                continue
+            table, eases = excess[start:], ease[start:]
+            for i in range(lanes):
+                one = eases[here[i]]
+                tilt = _TWO * one * table[here[i]]
+                more[i] += min(max(one + tilt, -_ONE), _ONE)
+                less[i] += min(max(one - tilt, -_ONE), _ONE)
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False)
+def _pair(codes, rows, begin, end, share, counts, join, leave, pairs, found):  # type: ignore[no-untyped-def]
+    """Offer every row of one segment the particle that promises most, if any promises anything."""
+    columns = codes.shape[1]
+    for i in range(begin, end):
+        if counts[rows[i]] == 0:
+            continue
+        own = join[i] + leave[i]
+        lowest, best = np.float32(0), -1
+        for j in range(begin, end):
+            if leave[i] + join[j] - share[columns] * own >= lowest or j == i:
+                continue
+            same = 0
+            for c in range(columns):
+                same += codes[rows[i], c] == codes[rows[j], c]
+            promise = leave[i] + join[j] - share[same] * own
+            if promise < lowest:
+                lowest, best = promise, j
+        if best >= 0:
+            pairs[found, 0], pairs[found, 1] = rows[i], rows[best]
+            join[best] = np.inf
+            found += 1
+    return found
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+def _judge(nodes, codes, pairs, size, excess, change):  # type: ignore[no-untyped-def]
+    """What the discrepancy changes by if pairs[i, 0] gives its place to pairs[i, 1]."""
+    old, new = (
+        np.empty((codes.shape[1], _LANES), np.uint32),
+        np.empty((codes.shape[1], _LANES), np.uint32),
+    )
+    depths = nodes[:, 0].max() + 2
+    olds, news = np.zeros((depths, _LANES), np.uint32), np.zeros((depths, _LANES), np.uint32)
+    change[:size] = 0
+    for first in range(0, size, _LANES):
+        lanes = min(_LANES, size - first)
+        for i in range(lanes):
+            for c in range(codes.shape[1]):
+                old[c, i], new[c, i] = codes[pairs[first + i, 0], c], codes[pairs[first + i, 1], c]
+        total = change[first : first + lanes]
+        for n in range(len(nodes)):
+            depth, column, radix, start = nodes[n]
+            _number(olds[depth], old[column], radix, olds[depth + 1], lanes)
+            _number(news[depth], new[column], radix, news[depth + 1], lanes)
+            if start < 0:
+                continue
+            table, here, there = excess[start:], olds[depth + 1], news[depth + 1]
+            for i in range(lanes):
+                both = min(max(_ONE - _TWO * table[here[i]], -_ONE), _ONE)
+                both += min(max(_ONE + _TWO * table[there[i]], -_ONE), _ONE)
+                total[i] += both if here[i] != there[i] else np.float32(0)
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False, inline="always")
+def _number(above, digit, radix, here, lanes):  # type: ignore[no-untyped-def]
+    for i in range(lanes):
+        here[i] = above[i] * np.uint32(radix) + digit[i]
+
+
+@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+def exchange(nodes, codes, pairs, counts, excess):  # type: ignore[no-untyped-def]
+    """Make the exchanges that lower the discrepancy as it is by then; returns how many, and by how much."""
+    depths = nodes[:, 0].max() + 2
+    olds, news = np.zeros(depths, np.int64), np.zeros(depths, np.int64)
+    less, more = np.empty(len(nodes), np.int64), np.empty(len(nodes), np.int64)
+    made, gained = 0, 0.0
+    for i in range(len(pairs)):
+        old, new = codes[pairs[i, 0]], codes[pairs[i, 1]]
+        if counts[pairs[i, 0]] == 0:
+            continue
+        cells = 0
+        for n in range(len(nodes)):
+            depth, column, radix, start = nodes[n]
+            here, there = olds[depth] * radix + old[column], news[depth] * radix + new[column]
+            olds[depth + 1], news[depth + 1] = here, there
+            if start >= 0 and here != there:
+                less[cells], more[cells] = start + here, start + there
+                cells += 1
+        change = np.float32(0)
+        for k in range(cells):
+            change += min(max(_ONE - _TWO * excess[less[k]], -_ONE), _ONE)
+            change += min(max(_ONE + _TWO * excess[more[k]], -_ONE), _ONE)
+        if change > -_TINY:
+            continue
+        for k in range(cells):
+            excess[less[k]] -= _ONE
+            excess[more[k]] += _ONE
+        counts[pairs[i, 0]] -= 1
+        counts[pairs[i, 1]] += 1
+        made += 1
+        gained -= change
+    return made, gained
