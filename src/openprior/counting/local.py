@@ -123,17 +123,18 @@ class RowCounter:
     rows × marginals is stored.
     """
 
-    def __init__(self, table: Table, marginals: Iterable[Marginal]) -> None:
-        self.cells = Cells(table.domain, marginals)
-        self._plan = Plan(self.cells, table.n)
-        self._codes = self._plan.fuse(table.columns, 0, table.n)
+    def __init__(self, table: Table, wanted: Iterable[Marginal] | Plan) -> None:
+        """Of these marginals; or by a plan that was made for a table like this one."""
+        self.plan = wanted if isinstance(wanted, Plan) else Plan(Cells(table.domain, wanted), table.n)
+        self.cells = self.plan.cells
+        self._codes = self.plan.fuse(table.columns, 0, table.n)
 
     def answers(self, weights: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
         """The flat answers when row r (or row rows[r]) has weight weights[r]."""
         codes = self._codes if rows is None else np.ascontiguousarray(self._codes[:, rows])
         out = np.zeros(len(self.cells), np.float64)
-        bundles, lock = iter(self._plan.bundles), threading.Lock()
-        largest = max(b.scratch_cells for b in self._plan.bundles)
+        bundles, lock = iter(self.plan.bundles), threading.Lock()
+        largest = max(b.scratch_cells for b in self.plan.bundles)
 
         def work() -> None:
             space = np.empty(largest, np.float64)
@@ -147,7 +148,7 @@ class RowCounter:
                 _tally(bundle, codes, weights, scratch)
                 _distribute(bundle, scratch, out)
 
-        if codes.shape[1] * len(self._plan.bundles) < 1 << 16:
+        if codes.shape[1] * len(self.plan.bundles) < 1 << 16:
             work()
         else:
             with ThreadPoolExecutor(workers()) as pool:

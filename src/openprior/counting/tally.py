@@ -8,7 +8,7 @@ real weights alike, and release the GIL.
 import numba as nb
 import numpy as np
 
-__all__ = ["distance", "distribute", "tally"]
+__all__ = ["distance", "distances", "distribute", "tally"]
 
 _BLOCK = 4096
 
@@ -105,3 +105,13 @@ def distance(counts, reference, grid):  # type: ignore[no-untyped-def]
     for i in range(len(counts)):
         total += abs(np.int64(counts[i]) * grid - np.int64(np.rint(reference[i] * grid)))
     return total
+
+
+@nb.njit(nogil=True, cache=True)
+def distances(counts, reference, offsets, grid):  # type: ignore[no-untyped-def]
+    """The distance of every segment offsets[i] : offsets[i + 1], in steps of 1/grid."""
+    found = np.empty(len(offsets) - 1, np.int64)
+    for i in range(len(found)):
+        start, end = offsets[i], offsets[i + 1]
+        found[i] = distance(counts[start:end], reference[start:end], grid)
+    return found

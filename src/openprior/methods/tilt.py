@@ -19,6 +19,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.methods.base import (
     Mechanism,
     Outlay,
@@ -43,8 +44,8 @@ from openprior.models.tilted.prior_learning import check_sizes, learn
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
+from openprior.privacy.flat_scores import MarginalScores
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
 from openprior.progress import phase
 from openprior.questions.workload import Marginal, Workload
@@ -174,7 +175,8 @@ class Tilt(Mechanism):
             return tilting
         with phase("comparing with no public table"):
             other = without()
-        answers = [t.answers(workload.marginals) for t in (tilting, other)]
+        cells = Cells(curator.domain, workload.marginals)
+        answers = [cells.split(t.answers(cells)) for t in (tilting, other)]
         if keep_better(curator, answers, workload, rho, favour=2.0) == 0:
             return tilting
         curator.remark("The public table was not used: independent columns came closer.")
@@ -188,7 +190,8 @@ class Tilt(Mechanism):
         workload: Workload,
         progress: Tell,
     ) -> None:
-        weights = workload.overlaps(closure)
+        cells = Cells(curator.domain, closure)
+        weights = np.array(list(workload.overlaps(closure).values()))
         schedule = Annealed(
             lambda: curator.remaining,
             curator.remaining / self.rounds,
@@ -196,24 +199,21 @@ class Tilt(Mechanism):
             alpha=self.alpha,
             last_takes_rest=True,
         )
-        model: dict[Marginal, NDArray[np.float64]] = {}
 
-        def propose(share: Share) -> list[L1Score]:
-            nonlocal model
+        def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
             self._enough_particles(tilting, sigma)
-            model = tilting.answers(closure)
-            return [
-                L1Score(m, ((1.0, x),), weight=weights[m], offset=-_left_after(x, sigma, tilting))
-                for m, x in model.items()
-            ]
+            model = tilting.answers(cells)
+            left = tilting.left_after(model, cells.offsets, sigma)
+            return MarginalScores(cells, model, weights, -left)
 
         def candidate(index: int) -> Counts:
             return Counts(closure[index])
 
         def fit(measured: Measurement) -> None:
+            found = _surprise(measured, tilting.particles.mass(measured.marginal)) >= _SURPRISING
             _take_in(tilting, [measured])
-            schedule.heard(_surprise(measured, model[measured.marginal]) >= _SURPRISING)
+            schedule.heard(found)
 
         select_measure_fit(curator, schedule, propose, candidate, fit, progress)
 
@@ -229,13 +229,6 @@ def _take_in(tilting: Tilting, measurements: list[Measurement]) -> None:
     for m in measurements:
         tilting.measured(m)
     tilting.fit()
-
-
-def _left_after(model: NDArray[np.float64], sigma: float, tilting: Tilting) -> float:
-    """The expected L1 error of a marginal once it is measured: noise that the model's trust shrinks, and particles."""
-    spread = model / tilting.trust
-    left = sigma**2 * spread / (sigma**2 + spread) + model * (tilting.total / len(tilting.particles))
-    return math.sqrt(2 / math.pi) * float(np.sqrt(left).sum())
 
 
 def _surprise(measured: Measurement, expected: NDArray[np.float64]) -> float:

@@ -7,6 +7,8 @@ weighted_sums.py      sums of counts with weights, from which the answers to que
 residual_statistics.py   what a marginal says that no smaller one does
 together.py           many of them as one vector: one event for thousands of marginals
 scores.py             what selections compare: scores as data, their bound derived
+flat_scores.py        thousands of them as a few vectors, in one pass
+score_grid.py         the grid on which they are exact
 signed_scores.py      those of single cells and of their negations
 events.py             what was done: noise and selections as types, each with its cost
 strict.py             JSON read with suspicion

@@ -23,6 +23,7 @@ from openprior.given import shown
 from openprior.privacy.account import Account, PartPurse, Purse
 from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
 from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, Laplace, Part, PermuteAndFlip
+from openprior.privacy.flat_scores import MarginalScores
 from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import Noise
@@ -190,7 +191,7 @@ class Curator:
 
         Proof: k draws compose, with replacement and without (events.py). ∎
         """
-        if not isinstance(scores, CellScores | WorstCellScores):
+        if not isinstance(scores, CellScores | WorstCellScores | MarginalScores):
             scores = tuple(scores)  # a list may grow until it is read
         candidates = Candidates.of(scores)
         if type(replace) is not bool:

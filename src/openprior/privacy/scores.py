@@ -1,8 +1,8 @@
 """A score is data: coefficients and reference vectors. The curator evaluates it; its sensitivity is derived.
 
 `L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
-one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the largest of those per marginal. Nobody types
-a sensitivity, so nobody can type a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get
+one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the largest of those per marginal. Thousands of
+L1 scores, or a sum of thousands, are one object each in flat_scores.py. Nobody types a sensitivity, so nobody can type a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get
 4, by themselves.
 
 Levels. Selection works on integers. References and answers are public, so they are rounded to a grid first; then
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
+from openprior.privacy.flat_scores import MarginalScores, TableScore
+from openprior.privacy.score_grid import GRID, LARGEST, LEVELS, cut, summable, within
 from openprior.privacy.unit import Unit
 from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal, canonical
@@ -41,17 +43,8 @@ __all__ = [
     "score_steps",
 ]
 
-_GRID = 1 << 10
-"""References are rounded to 1/1024 of a row."""
-_LEVELS = 1 << 10
-"""Levels per sensitivity and row of a person: rounding costs a thousandth in accuracy, and nothing in privacy. Inside a
-partition, where one person's rows may touch many parts, it stays far below what spreading them saves."""
-_LARGEST = 2.0**40
-"""Of weights, coefficients and offsets."""
 _QUARTERS = 4
 """Levels per row of single cells."""
-_FAR = 1 << 61
-"""Levels are cut here (a cut cannot move a level further than it moved), so that differences fit 64 bits."""
 
 
 class Counted(Protocol):
@@ -63,6 +56,10 @@ class Counted(Protocol):
 
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> NDArray[np.int64]:
         """Counts of some cells."""
+        ...
+
+    def flat(self, marginals: tuple[Marginal, ...]) -> NDArray[np.int64]:
+        """Counts of whole marginals, one after the other in one vector."""
         ...
 
 
@@ -94,7 +91,7 @@ class L1Score:
             ("offset", offset),
         ):
             object.__setattr__(self, name, value)
-        if not all(abs(v) <= _LARGEST for v in (weight, offset, *(c for c, _ in terms))):
+        if not all(abs(v) <= LARGEST for v in (weight, offset, *(c for c, _ in terms))):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40"
             )
@@ -113,7 +110,7 @@ class L1Score:
                 raise PrivacyError(
                     f"a reference of {self.marginal} has shape {reference.shape}; give one number per cell"
                 )
-            if not _summable(reference):
+            if not summable(reference):
                 raise PrivacyError(
                     f"a reference of {self.marginal} has a number that is not finite, or beyond 2^40 rows"
                 )
@@ -137,8 +134,8 @@ class L1Score:
                     f"a reference of {self.marginal} has {len(reference)} of {len(table)} cells"
                 )
             doubles = np.ascontiguousarray(reference, np.float64)
-            steps += Fraction(float(coefficient)) * int(distance(table, doubles, _GRID))
-        return Fraction(float(self.weight)) * (Fraction(float(self.offset)) + steps / _GRID)
+            steps += Fraction(float(coefficient)) * int(distance(table, doubles, GRID))
+        return Fraction(float(self.weight)) * (Fraction(float(self.offset)) + steps / GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +185,7 @@ class CellScores:
 
     def check(self, domain: Domain) -> None:
         """Raise unless the cells are of the domain and the answers finite."""
-        if not _within(self.answers):
+        if not within(self.answers):
             raise PrivacyError("cell scores need finite answers, below 2^40 rows")
         if self.cells.domain != domain or (
             len(self.only) and not 0 <= self.only.min() <= self.only.max() < len(self.cells)
@@ -227,7 +224,7 @@ class WorstCellScores:
         """Raise unless the cells are of the domain and the answers finite."""
         if self.cells.domain != domain:
             raise PrivacyError("scores of worst cells name cells that the domain does not have")
-        if not _within(self.answers):
+        if not within(self.answers):
             raise PrivacyError("scores of worst cells need finite answers, below 2^40 rows")
 
     def sensitivity(self, unit: Unit) -> Fraction:
@@ -250,7 +247,7 @@ class WorstCellScores:
         return np.array(worst, dtype=np.int64)
 
 
-Scores = Sequence[L1Score | SumScore] | CellScores | WorstCellScores
+Scores = Sequence[L1Score | SumScore | TableScore] | MarginalScores | CellScores | WorstCellScores
 
 
 def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
@@ -258,6 +255,9 @@ def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
     if isinstance(scores, CellScores | WorstCellScores):
         scores.check(layout.domain)
         return scores.cells.marginals
+    if isinstance(scores, MarginalScores):
+        scores.check(layout.full_domain)
+        return scores.marginals
     for score in scores:
         score.check(layout.full_domain)
     if not any(score.sensitivity(Unit()) > 0 for score in scores):
@@ -267,7 +267,7 @@ def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
 
 def score_steps(unit: Unit, *, over_cells: bool) -> int:
     """The sensitivity of a level, whatever the scores: levels are cut to it."""
-    return _QUARTERS * unit.cell if over_cells else _LEVELS * unit.rows_per_person
+    return _QUARTERS * unit.cell if over_cells else LEVELS * unit.rows_per_person
 
 
 def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
@@ -278,12 +278,14 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     if isinstance(scores, WorstCellScores):
         worst = scores.evaluate(vault.counts(scores.cells.marginals))
         return Levels(worst, score_steps(unit, over_cells=True))
+    if isinstance(scores, MarginalScores):
+        steps = score_steps(unit, over_cells=False)
+        return Levels(scores.levels(vault.flat(scores.marginals), steps, unit), steps)
     largest = max(s.sensitivity(unit) for s in scores)
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)
     values = [s.evaluate(counts) * steps / largest for s in scores]
-    whole = [max(-_FAR, min(v.numerator // v.denominator, _FAR)) for v in values]
-    return Levels(np.array(whole, dtype=np.int64), steps)
+    return Levels(cut([v.numerator // v.denominator for v in values]), steps)
 
 
 def quarters_beyond(counts: NDArray[np.int64], answers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -294,16 +296,3 @@ def quarters_beyond(counts: NDArray[np.int64], answers: NDArray[np.float64]) -> 
 @lru_cache(maxsize=4096)
 def _lipschitz(weight: float, coefficients: tuple[float, ...]) -> Fraction:
     return abs(Fraction(float(weight))) * sum((abs(Fraction(float(c))) for c in coefficients), Fraction(0))
-
-
-def _summable(reference: NDArray[np.float64]) -> bool:
-    """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits."""
-    # As doubles: a sum of integers could wrap around.
-    return _within(reference) and bool(np.abs(reference.astype(np.float64, copy=False)).sum() <= 2.0**50)
-
-
-def _within(numbers: NDArray[np.float64]) -> bool:
-    """Finite, and small enough for exact 64-bit arithmetic on the grid."""
-    return numbers.dtype.kind in "fiu" and bool(
-        (np.abs(numbers.astype(np.float64, copy=False)) <= 2.0**40).all()
-    )

@@ -43,7 +43,7 @@ class Vault:
         self._announced: dict[Marginal, None] = {}
         self._counts: dict[Marginal, Counts] = {}
         self._rows: int | None = None
-        self._gathered = _Gathered()
+        self._gathered, self._flat = _Gathered(), _Flat()
         self.codes: Mapping[str, int] = {}
         """The keys' codes that all rows have: none, as this is the whole table."""
         self.layout: Layout = Layout(encoder.schema.domain, encoder.levels)
@@ -51,7 +51,8 @@ class Vault:
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """These will be wanted: the next pass counts them too. Reads nothing; refuses more cells than can be counted,
         while nothing has been charged for them yet."""
-        both = self._announced | dict.fromkeys(canonical(m, self.layout.full_domain) for m in marginals)
+        new = [m for m in marginals if not self._has(m)]
+        both = self._announced | dict.fromkeys(canonical(m, self.layout.full_domain) for m in new)
         todo = [m for m in both if m not in self._counts]
         if todo:
             Cells(self.layout.full_domain, todo)
@@ -77,6 +78,10 @@ class Vault:
         """Exact counts of some cells; the last ones asked for are kept, as rounds ask for the same again."""
         return self._gathered.get(self, cells, only)
 
+    def flat(self, marginals: tuple[Marginal, ...]) -> Counts:
+        """Exact counts of whole marginals, one after the other; the last ones asked for are kept."""
+        return self._flat.get(self, marginals)
+
     @property
     def gives_rows(self) -> bool:
         """Whether whole rows can be had where the table lies."""
@@ -97,6 +102,13 @@ class Vault:
 
         return counted(read, self.on_refusal)
 
+    def _has(self, marginal: Marginal) -> bool:
+        """Whether it is counted already; what cannot even be looked up is for `canonical` to refuse."""
+        try:
+            return marginal in self._counts
+        except TypeError:
+            return False
+
     def _pass(self) -> None:
         todo = [m for m in self._announced if m not in self._counts] or [(self.layout.domain.attributes[0],)]
         cells = Cells(self.layout.full_domain, todo)
@@ -112,6 +124,7 @@ class Vault:
 
         flat, rows = counted(read, self.on_refusal)
         self._counts.update(cells.split(flat))
+        self._flat.keep(cells.marginals, flat)
         self._rows = rows
 
 
@@ -122,7 +135,7 @@ class PartVault:
         self._whole, self._keys = whole, keys
         self.codes: Mapping[str, int] = dict(zip(keys, codes, strict=True))
         """The keys' codes that all rows have."""
-        self._gathered = _Gathered()
+        self._gathered, self._flat = _Gathered(), _Flat()
         self.layout: Layout = whole.layout.without(keys)
         self.engine: Engine = whole.engine
 
@@ -144,6 +157,10 @@ class PartVault:
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> Counts:
         """Exact counts of some cells of this part."""
         return self._gathered.get(self, cells, only)
+
+    def flat(self, marginals: tuple[Marginal, ...]) -> Counts:
+        """Exact counts of whole marginals of this part, one after the other."""
+        return self._flat.get(self, marginals)
 
     @property
     def gives_rows(self) -> bool:
@@ -185,3 +202,22 @@ class _Gathered:
             self._value = np.concatenate([counts[m] for m in cells.marginals])[only]
             self._key = (cells, only)
         return self._value
+
+
+class _Flat:
+    """The counts of the marginals that were asked for last, in one vector: that of the pass itself if it counted these,
+    so that rounds which ask for all of them again make no copy."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[Marginal, ...], Counts] | None = None
+
+    def keep(self, marginals: tuple[Marginal, ...], value: Counts) -> None:
+        self._kept = marginals, value
+
+    def get(self, vault: "Vault | PartVault", marginals: tuple[Marginal, ...]) -> Counts:
+        kept = self._kept  # once: another thread may ask for others meanwhile
+        if kept is None or kept[0] != marginals:
+            counts = vault.counts(marginals)
+            kept = marginals, np.concatenate([counts[m] for m in marginals])
+            self._kept = kept
+        return kept[1]

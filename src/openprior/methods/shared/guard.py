@@ -7,14 +7,14 @@ would not be private.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
-from openprior.privacy.scores import L1Score, SumScore
+from openprior.privacy.flat_scores import TableScore
 from openprior.questions.workload import Marginal, Workload
 
 __all__ = ["keep_better"]
@@ -30,17 +30,11 @@ def keep_better(
     The first candidate is favoured by a factor e (to the power `favour`), so that a small gain is not thrown away by a
     coin toss; a loss worth guarding against is many times that. The bonus depends on ρ alone.
     """
-    scale = sum(workload.weights)
-    bonus_of_first = favour * 2 * curator.unit.l1 / exponential_epsilon(rho)
+    cells = Cells(curator.domain, workload.marginals)
+    weights = -np.array(workload.weights) / sum(workload.weights)
+    bonus = favour * 2 * curator.unit.l1 / exponential_epsilon(rho)
 
-    def score(answers: Answers, bonus: float) -> SumScore:
-        weights = [-w / scale for w in workload.weights]
-        parts = [
-            L1Score(m, ((1.0, answers[m]),), w) for m, w in zip(workload.marginals, weights, strict=True)
-        ]
-        parts[0] = replace(parts[0], offset=bonus / weights[0])
-        return SumScore(tuple(parts))
+    def score(answers: Answers, bonus: float) -> TableScore:
+        return TableScore(cells, np.concatenate([answers[m] for m in cells.marginals]), weights, bonus)
 
-    return curator.select(
-        [score(a, bonus_of_first if i == 0 else 0.0) for i, a in enumerate(candidates)], rho
-    )
+    return curator.select([score(a, 0.0 if i else bonus) for i, a in enumerate(candidates)], rho)

@@ -11,7 +11,9 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.counting.local import RowCounter, workers
+from openprior.counting.passes import Plan
 from openprior.models.tilted.moves import CHUNK, PriorArrays, TiltArrays, draw, potentials, sweep
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
@@ -35,7 +37,9 @@ class Particles:
         self._origins: NDArray[np.int32] = np.empty(count, np.int32)
         self._in_chunks(lambda seed, s: draw(prior, seed, self.codes[s], self._kinds[s], self._origins[s]))
         self.weights: Floats = np.full(count, total / count)
-        self._counter: tuple[tuple[Marginal, ...], RowCounter] | None = None
+        self._counter: RowCounter | None = None
+        self._plan: tuple[Plan, int] | None = None
+        """And the particles that it was made for."""
 
     def copy(self) -> "Particles":
         """The same cloud, to go back to."""
@@ -77,12 +81,18 @@ class Particles:
         return counts.astype(np.float64, copy=False)
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
-        """Weighted counts; the codes stay fused for the next call with the same marginals."""
-        key = tuple(marginals)
-        if self._counter is None or self._counter[0] != key:
-            self._counter = key, RowCounter(self.table, key)
-        counter = self._counter[1]
-        return counter.cells.split(counter.answers(self.weights))
+        """Weighted counts."""
+        cells = Cells(self.domain, marginals)
+        return cells.split(self.flat(cells))
+
+    def flat(self, cells: Cells) -> Floats:
+        """Weighted counts of all cells in one vector. The codes stay fused for the next call with the same cells, and
+        what was planned for them stays until there are many more or fewer particles."""
+        if self._counter is None or self._counter.cells is not cells:
+            if self._plan is None or self._plan[0].cells is not cells or not _alike(self._plan[1], len(self)):
+                self._plan = Plan(cells, len(self)), len(self)
+            self._counter = RowCounter(self.table, self._plan[0])
+        return self._counter.answers(self.weights)
 
     def resample(self, count: int) -> None:
         """So many particles of equal weight, each taken as often as its weight says (systematic)."""
@@ -124,3 +134,8 @@ class Particles:
         jobs = [(seed, slice(s, s + CHUNK)) for seed, s in zip(seeds, starts, strict=True)]
         with ThreadPoolExecutor(workers()) as pool:
             return list(pool.map(lambda job: work(*job), jobs))
+
+
+def _alike(one: int, other: int) -> bool:
+    """Whether two numbers of rows are within a factor of two, so that what is planned for one suits the other."""
+    return one <= 2 * other and other <= 2 * one

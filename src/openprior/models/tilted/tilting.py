@@ -12,11 +12,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.models.tilted.blocks import Block, FlatBlocks, tilt_arrays
 from openprior.models.tilted.moves import TiltArrays
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, stiffness, trust_evidence
+from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates
 from openprior.models.tilted.tilted_model import Diagnostics, TiltedModel
 from openprior.privacy.measurement import Measurement
@@ -64,9 +66,14 @@ class Tilting:
         """
         return most_likely(self._evidence, self._guess, _SPREAD)
 
-    def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
-        """Estimated counts."""
-        return self.particles.answers(marginals)
+    def answers(self, cells: Cells) -> Floats:
+        """Estimated counts of all cells, in one vector."""
+        return self.particles.flat(cells)
+
+    def left_after(self, answers: Floats, offsets: NDArray[np.int64], sigma: float) -> Floats:
+        """What is left of the error of every marginal, by the model's own answers, once it is measured with noise σ."""
+        particle = self.total / len(self.particles)
+        return left_after(answers, offsets, sigma=sigma, trust=self.trust, particle=particle)
 
     def measured(self, measurement: Measurement) -> None:
         """Take a measurement in; `fit` does the rest. Measurements of one marginal are merged by their precision."""
