@@ -2,7 +2,10 @@
 
 prior.py         the prior: classes, anchors and networks in the shares that predict held-out public rows best
 classes.py       latent classes, which anchors are smoothed by
-network.py       Bayesian networks with backed-off conditionals
+network.py       Bayesian networks of several orders
+parents.py       the parents of one attribute, tried once for all orders
+conditionals.py  distributions given parents, each shrunk towards fewer of them
+contexts.py      compiled loops over rows sorted by context, which both of these use
 moves.py         compiled draws from the prior, and moves that leave the tilted prior as it is
 particles.py     a cloud of weighted particles
 blocks.py        what was measured, marginal by marginal, as the compiled loops read it

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from openprior.counting.local import count_table
 from openprior.models.tilted.classes import Classes, fit_classes
 from openprior.models.tilted.moves import PriorArrays, draw
-from openprior.models.tilted.network import Networks, fit_networks, orders_tried
+from openprior.models.tilted.network import Networks, fit_networks
 from openprior.progress import Phase, phase
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
@@ -101,7 +101,7 @@ def _networks(rows: int) -> int:
 
 def _steps(rows: int) -> int:
     """Steps of progress while all three kinds are fitted to so many rows."""
-    return orders_tried(_networks(rows)) + _LAST
+    return _LAST
 
 
 class _Parts:
@@ -110,7 +110,7 @@ class _Parts:
     def __init__(self, codes: Codes, sizes: Ints, rng: np.random.Generator, work: Phase) -> None:
         rows = len(codes)
         self._codes, self._sizes = codes, sizes
-        self._networks = fit_networks(codes, sizes, _networks(rows), rng, work)
+        self._networks = fit_networks(codes, sizes, _networks(rows), rng)
         some = codes if rows <= _ROWS else codes[rng.choice(rows, _ROWS, replace=False)]
         self._classes = fit_classes(some, sizes, int(np.clip(rows // 20, 1, 80)), rng)
         if rows > _ROWS:
