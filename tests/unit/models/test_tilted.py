@@ -11,6 +11,7 @@ import openprior.counting.local as local
 import openprior.models.tilted.classes as mixture
 import openprior.models.tilted.network as network
 import openprior.models.tilted.particles as particles_module
+import openprior.models.tilted.prior as prior_module
 from openprior.counting.local import count_table
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.tilt import Tilt
@@ -475,7 +476,7 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = finished(3)
-    for module in (local, network, mixture, particles_module):
+    for module in (local, network, mixture, prior_module, particles_module):
         monkeypatch.setattr(module, "workers", lambda: threads)
     again = finished(3)
     assert all((x == y).all() for x, y in zip(first.particles.columns, again.particles.columns, strict=True))

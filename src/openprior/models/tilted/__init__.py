@@ -1,6 +1,7 @@
 """Tilt's model: a prior learnt from public rows, tilted by noisy marginals, and carried by weighted particles.
 
 prior.py         the prior: classes, anchors and networks in the shares that predict held-out public rows best
+held_out.py      how well each kind predicts rows that were left out
 classes.py       latent classes, which anchors are smoothed by
 network.py       Bayesian networks of several orders
 parents.py       the parents of one attribute, tried once for all orders
