@@ -13,13 +13,13 @@ from scipy.stats import chi2
 
 from openprior.models.tilted import moves
 from openprior.models.tilted.classes import Classes, fit_classes
+from openprior.models.tilted.held_out import on_simplex
 from openprior.models.tilted.moves import PriorArrays, TiltArrays, draw, potentials, sweep
-from openprior.models.tilted.network import Networks, fit_networks, log_density
-from openprior.models.tilted.prior import _on_simplex, _Parts, fit_prior, uniform_prior
+from openprior.models.tilted.network import Networks, fit_networks, learn_structures, log_density
+from openprior.models.tilted.prior import _Parts, fit_prior, uniform_prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.measurement import Measurement
-from openprior.progress import Phase
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 
@@ -58,10 +58,12 @@ def dependent_codes(shape: Sequence[int], rows: int, seed: int) -> np.ndarray:
 def make_prior(kind: str, *, shape: Sequence[int] = SHAPE, rows: int = 120, seed: int = 0) -> PriorArrays:
     """All kinds, fitted; few anchors, so that every (kind, origin, row) can be enumerated."""
     codes = dependent_codes(shape, rows, seed)
-    parts = _Parts(
-        codes, np.array(shape, np.int64), np.random.default_rng(seed), Phase("fitting", None, None)
-    )
-    return parts.arrays(KINDS[kind], 0.3)
+    return fitted_parts(codes, shape, seed).arrays(KINDS[kind], 0.3)
+
+
+def fitted_parts(codes: np.ndarray, shape: Sequence[int], seed: int) -> _Parts:
+    sizes, rng = np.array(shape, np.int64), np.random.default_rng(seed)
+    return _Parts(codes, sizes, learn_structures(codes, sizes, 8, rng), rng)
 
 
 # An own density of p₀, written from what the arrays mean and not from how the loops read them.
@@ -212,8 +214,9 @@ def test_no_value_is_impossible(kind: str) -> None:
     shape = (3, 4, 1, 5)
     codes = np.zeros((40, 4), np.uint16)
     codes[:, 3] = np.arange(40) % 2
-    parts = _Parts(codes, np.array(shape, np.int64), np.random.default_rng(0), Phase("fitting", None, None))
-    joint, _, _ = joint_density(parts.arrays(KINDS[kind], 0.1), enumerate_cells(shape))
+    joint, _, _ = joint_density(
+        fitted_parts(codes, shape, 0).arrays(KINDS[kind], 0.1), enumerate_cells(shape)
+    )
     assert (joint > 0).all()
     np.testing.assert_allclose(joint.sum(), 1.0, atol=1e-5)
 
@@ -770,7 +773,7 @@ def test_the_best_shares_on_the_simplex(seed: int) -> None:
     def loss(w: np.ndarray) -> float:
         return float(w @ products @ w / 2 - agreement @ w)
 
-    found = _on_simplex(products, agreement)
+    found = on_simplex(products, agreement)
     assert found.sum() == pytest.approx(1)
     assert (found >= 0).all()
     best = minimize(

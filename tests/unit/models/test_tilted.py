@@ -11,11 +11,13 @@ import openprior.counting.local as local
 import openprior.models.tilted.classes as mixture
 import openprior.models.tilted.network as network
 import openprior.models.tilted.particles as particles_module
+import openprior.models.tilted.prior as prior_module
 from openprior.counting.local import count_table
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.tilt import Tilt
 from openprior.models.base import load_model
 from openprior.models.tilted.classes import fit_classes
+from openprior.models.tilted.conditionals import Conditionals
 from openprior.models.tilted.network import Networks, fit_networks, log_density
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
@@ -75,10 +77,11 @@ def test_a_context_never_seen_falls_back_to_a_shorter_one() -> None:
     b = np.where(a == 2, 0, rng.integers(0, 2, 3000))
     c = np.where(rng.random(3000) < 0.9, (a + 2 * b) % 5, rng.integers(0, 5, 3000))
     codes, sizes = np.stack([a, b, c], axis=1).astype(np.uint16), np.array([3, 2, 5])
-    part = network._conditional(np.ascontiguousarray(codes.T), sizes, 2, [0, 1])
+    conditionals = Conditionals(np.ascontiguousarray(codes.T), sizes, 2)
+    part = conditionals.given([0, 1])
     index = part.index.reshape(3, 2)
     assert index[2, 1] != index[2, 0]
-    alone = network._conditional(np.ascontiguousarray(codes.T), sizes, 2, [0])
+    alone = conditionals.given([0])
     np.testing.assert_allclose(part.table[index[2, 1]], alone.table[alone.index[2]], rtol=1e-5)
     assert part.table[index[0, 1]].argmax() == 2
 
@@ -473,7 +476,7 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = finished(3)
-    for module in (local, network, mixture, particles_module):
+    for module in (local, network, mixture, prior_module, particles_module):
         monkeypatch.setattr(module, "workers", lambda: threads)
     again = finished(3)
     assert all((x == y).all() for x, y in zip(first.particles.columns, again.particles.columns, strict=True))

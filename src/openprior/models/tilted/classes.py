@@ -27,6 +27,8 @@ _SMOOTHING = 0.5
 """Rows' worth of the whole table's one-way marginals that every class starts with."""
 _PIECES = 4
 """Rows are taken in so many pieces, whatever the number of threads, so that sums come out the same."""
+_AT_ONCE = 1 << 15
+"""Rows that a thread assigns to their classes before it takes others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +46,17 @@ class Classes:
 
     def assign(self, codes: Codes) -> "Classes":
         """The same classes with the members of another table."""
-        member = np.empty((len(codes), len(self.shares)), np.float32)
+        member = np.empty(len(codes), np.int32)
         logs = np.log(np.ascontiguousarray(self.values.T))
-        _members(_flat(codes, self.starts), member, logs, np.log(self.shares).astype(np.float32))
-        return replace(self, member=member.argmax(axis=1).astype(np.int32))
+        log_shares = np.log(self.shares).astype(np.float32)
+
+        def some(begin: int) -> None:
+            piece = slice(begin, begin + _AT_ONCE)
+            _nearest(codes[piece], self.starts, member[piece], logs, log_shares)
+
+        with ThreadPoolExecutor(workers()) as pool:
+            list(pool.map(some, range(0, len(codes), _AT_ONCE)))
+        return replace(self, member=member)
 
 
 def fit_classes(
@@ -59,7 +68,8 @@ def fit_classes(
     cells = _flat(codes, starts)
     base = np.bincount(cells.reshape(-1), minlength=starts[-1]).astype(np.float64)
     base = (base + 0.5) / (rows + 0.5 * np.repeat(sizes, sizes))
-    member = rng.dirichlet(np.full(count, 0.1), size=rows).astype(np.float32)
+    member = rng.random((rows, count), np.float32) ** 10 + np.float32(1e-30)
+    member /= member.sum(axis=1, keepdims=True)
     pieces = [slice(i, i + -(-rows // _PIECES)) for i in range(0, rows, -(-rows // _PIECES))]
     likelihood = -np.inf
     with ThreadPoolExecutor(workers()) as pool:
@@ -124,3 +134,18 @@ def _members(cells, member, logs, log_shares):  # type: ignore[no-untyped-def]
             member[r, k] /= mass
         likelihood += np.log(mass) + peak
     return likelihood
+
+
+@nb.njit(nogil=True, cache=True, fastmath=True)
+def _nearest(codes, starts, member, logs, log_shares):  # type: ignore[no-untyped-def]
+    """The most probable class of every row, into member."""
+    classes = len(log_shares)
+    total = np.empty(classes, np.float32)
+    for r in range(len(codes)):
+        for k in range(classes):
+            total[k] = log_shares[k]
+        for a in range(codes.shape[1]):
+            row = logs[starts[a] + codes[r, a]]
+            for k in range(classes):
+                total[k] += row[k]
+        member[r] = total.argmax()
