@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.counting.one_thread import blas_on_one_thread
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, PublicTable, pure_choices
@@ -313,7 +314,7 @@ def _make(
     """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
-    with telling() as progress:
+    with telling() as progress, blas_on_one_thread():
         model = mechanism.run(session.curator, public, work, fit, progress)
     with phase("drawing rows"):
         codes = model.sample(max(1, round(model.total)), draw)
