@@ -7,4 +7,5 @@ local.py    counting on this machine, on every core
 engine.py   the seam: this machine, or where the source's rows are
 whole_rows.py   distinct rows and how often each occurs, for what no marginal can tell
 cores.py    the cores that this process may use
+one_thread.py   what is computed on one thread, whatever BLAS and OpenMP would start
 """

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import workers
+from openprior.counting.one_thread import openmp_limit
 
 __all__ = ["Task", "class_probabilities"]
 
@@ -58,17 +59,15 @@ def class_probabilities(tasks: Sequence[Task]) -> list[Floats]:
     A model counts as much as its n rows, and half a row is added to every class. So a class that no row had keeps a
     small probability, and log losses stay finite. Without rows all classes are alike.
     """
-    # Loaded here and not in the threads: the controller walks the list of loaded libraries, and a library that
-    # another thread loads at that moment can make both wait for ever.
+    # Loaded here and not in the threads: see `openmp_limit`.
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from threadpoolctl import ThreadpoolController
 
-    controller = ThreadpoolController()
+    limit = openmp_limit()
 
     def solve(task: Task) -> Floats:
         # One thread per model. OpenMP's threads spin while they wait: beside another busy process, models fitted in
         # turn with a thread per core took 10 to 30 times as long as these.
-        with controller.limit(limits=1, user_api="openmp"):
+        with limit():
             return _solve(task, HistGradientBoostingClassifier)
 
     with ThreadPoolExecutor(workers()) as pool:

@@ -209,7 +209,7 @@ def errors_of(
         per_marginal[marginal] = float(gap.sum())
         largest = max(largest, float(gap.max()))
         absolute += float(gap.sum())
-        squared += float(gap @ gap)
+        squared += float(np.square(gap).sum())
         cells += gap.size
     return Evaluation(
         workload_error=float(np.average(list(per_marginal.values()), weights=work.weights)),

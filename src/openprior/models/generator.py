@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.one_thread import blas_on_one_thread
 from openprior.models.base import Flags, Model, Saved
 from openprior.models.rounding import round_to_counts
 from openprior.models.rows import choose_rows
@@ -58,7 +59,8 @@ class GeneratorModel(Model):
     def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, NDArray[np.float64]]:
         """Sums of products, scaled to the rows."""
         asked = [canonical(m, self.domain) for m in marginals]
-        return {m: self.total * mixture_table(self._of(m), self.shares) for m in asked}
+        with blas_on_one_thread():
+            return {m: self.total * mixture_table(self._of(m), self.shares) for m in asked}
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """More rows than needed, spread evenly within each component; of these the ones that meet the answers best."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from openprior.counting.cells import Cells
+from openprior.counting.one_thread import blas_on_one_thread
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, text_of, whole_number
 from openprior.methods.base import Mechanism, PublicTable, pure_choices
@@ -324,7 +325,7 @@ def _released(
     fit, draw = (np.random.default_rng(s) for s in streams)
     if kept is not None and kept.marginals != work.marginals:
         session.curator.remark("The prior was learnt for other marginals than those of the workload.")
-    with telling() as progress:
+    with telling() as progress, blas_on_one_thread():
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         model = mechanism.run(session.curator, public, work, fit, progress)
 

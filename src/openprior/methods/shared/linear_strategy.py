@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.one_thread import blas_on_one_thread
 from openprior.errors import OptionError
 from openprior.models.components import subsets, telling
 from openprior.privacy.residual_statistics import MOST_RESIDUAL_CELLS, Residuals
@@ -250,11 +251,10 @@ def _descend(
     On one thread: vectors this short are not worth starting others, which on a busy machine takes milliseconds a step.
     """
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
     limits = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-14, "gtol": 1e-10}
     bounds = None if least is None else [(least, None)] * len(start)
-    with threadpool_limits(1):
+    with blas_on_one_thread():
         end = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
     return float(end.fun), np.asarray(end.x)
 

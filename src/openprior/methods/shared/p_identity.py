@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.one_thread import blas_on_one_thread
+
 __all__ = ["GRID", "p_identity", "total_variance", "value_and_gradient"]
 
 Floats = NDArray[np.float64]
@@ -34,12 +36,10 @@ def p_identity(workload: Floats, *, noise: str, most: int) -> Ints:
     `workload` has one row per query and one column per cell, every cell in some query. The same workload gets the same
     strategy. It is never worse than the cells alone.
     """
-    from threadpoolctl import ThreadpoolController
-
     candidates = [np.eye(workload.shape[1], dtype=np.int64)]
-    gram = workload.T @ workload
     # On one thread: more of them are slower on small matrices, and sum in another order on every machine.
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with blas_on_one_thread():
+        gram = workload.T @ workload
         for start in _starts(workload, noise, most):
             theta = _least(gram, start, noise)
             candidates.append(_whole(theta, noise))
@@ -78,14 +78,15 @@ def _least(gram: Floats, start: Floats, noise: str) -> Floats:
         value, gradient = value_and_gradient(flat.reshape(shape), gram, noise)
         return value, gradient.reshape(-1)
 
-    end = minimize(
-        objective,
-        start.reshape(-1),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * start.size,
-        options={"maxiter": _ITERATIONS, "maxcor": 20, "ftol": _TOLERANCE},
-    )
+    with blas_on_one_thread():  # SciPy, loaded just now, has a BLAS of its own
+        end = minimize(
+            objective,
+            start.reshape(-1),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * start.size,
+            options={"maxiter": _ITERATIONS, "maxcor": 20, "ftol": _TOLERANCE},
+        )
     theta: Floats = np.asarray(end.x, np.float64).reshape(shape)
     return theta
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.models.graphical.junction import JunctionTree
 from openprior.models.graphical.marginalisation import sum_down
-from openprior.models.graphical.routes import Routes
+from openprior.models.graphical.routes import routes_of
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
@@ -37,7 +37,7 @@ class Elimination:
 
     def __init__(self, tree: JunctionTree, axes: Sequence[Marginal], tables: Sequence[Floats]) -> None:
         self._domain: Domain = tree.domain
-        self._routes = Routes(tree)
+        self._routes = routes_of(tree)
         self._sizes, self._names = tree.domain.shape, tree.domain.attributes
         self._axes, self._tables = axes, tables
         self._reduced: list[dict[int, Floats]] = [{} for _ in tree.cliques]

@@ -39,11 +39,16 @@ class Structure:
         self.domain = domain
         self._position = {a: i for i, a in enumerate(domain)}
         self._sizes = np.array(domain.shape, np.float64)
-        self._adjacent = np.zeros((len(domain), len(domain)), np.bool_)
+        self._masks: dict[Marginal, int] = {}
+        self._known: dict[tuple[int, ...], float] = {}
+        self._near = (0,) * len(domain)
         for marginal in marginals:
-            _join(self._adjacent, self._places(marginal))
-        self._cliques, self._cells = _triangulate(self._adjacent, self._sizes)
-        self._known: dict[bytes, float] = {}
+            self._near = _joined(self._near, self._mask(marginal))
+        self._triangulate()
+
+    def _triangulate(self) -> None:
+        self._cliques, self._cells = _triangulate(self._near, self._sizes)
+        self._wholes = [sum(1 << int(i) for i in np.flatnonzero(row)) for row in self._cliques]
 
     @property
     def cliques(self) -> tuple[Marginal, ...]:
@@ -63,15 +68,14 @@ class Structure:
 
     def cells_with(self, marginal: Iterable[str]) -> float:
         """How many cells there would be with one more marginal."""
-        places = self._places(marginal)
-        if self._has(places):
+        mask = self._mask(marginal)
+        if self._has(mask):
             return self._cells
-        adjacent = self._adjacent.copy()
-        _join(adjacent, places)
-        key = np.packbits(adjacent).tobytes()
-        if key not in self._known:
-            self._known[key] = _triangulate(adjacent, self._sizes)[1]
-        return self._known[key]
+        near = _joined(self._near, mask)
+        cells = self._known.get(near)
+        if cells is None:
+            cells = self._known[near] = _triangulate(near, self._sizes)[1]
+        return cells
 
     def megabytes_with(self, marginal: Iterable[str]) -> float:
         """The size of the tables with one more marginal."""
@@ -79,31 +83,37 @@ class Structure:
 
     def with_marginal(self, marginal: Iterable[str]) -> "Structure":
         """The structure with one more marginal; as large as `cells_with` said."""
-        places = self._places(marginal)
+        mask = self._mask(marginal)
         larger = copy(self)
-        larger._adjacent = self._adjacent.copy()
-        _join(larger._adjacent, places)
-        if not self._has(places):
-            larger._cliques, larger._cells = _triangulate(larger._adjacent, self._sizes)
+        larger._near = _joined(self._near, mask)
+        if not self._has(mask):
+            larger._triangulate()
         return larger
 
-    def _has(self, places: list[int]) -> bool:
+    def _has(self, mask: int) -> bool:
         """Whether a clique has them all: then nothing changes, even if another triangulation could now be found."""
-        return bool(self._cliques[:, places].all(axis=1).any())
+        return any(mask & whole == mask for whole in self._wholes)
 
-    def _places(self, marginal: Iterable[str]) -> list[int]:
-        return [self._position[a] for a in canonical(marginal, self.domain)]
+    def _mask(self, marginal: Iterable[str]) -> int:
+        """The set of its attributes, one bit for each; looked at once."""
+        key = tuple(marginal)
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = sum(1 << self._position[a] for a in canonical(key, self.domain))
+        return mask
 
 
-def _join(adjacent: NDArray[np.bool_], places: list[int]) -> None:
-    adjacent[np.ix_(places, places)] = True
-    adjacent[places, places] = False
+def _joined(near: tuple[int, ...], mask: int) -> tuple[int, ...]:
+    """Each attribute's neighbours, where all in a set are now each other's."""
+    return tuple((n | mask) & ~(1 << i) if mask >> i & 1 else n for i, n in enumerate(near))
 
 
-def _triangulate(adjacent: NDArray[np.bool_], sizes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
+def _triangulate(near: tuple[int, ...], sizes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
     """The maximal cliques of a chordal graph around this one, and their cells."""
     from openprior.models.graphical.chordal import triangulate
 
+    d = len(near)
+    adjacent = np.array([[n >> j & 1 for j in range(d)] for n in near], np.bool_).reshape(d, d)
     cliques = np.zeros_like(adjacent)
     count, cells = triangulate(adjacent, sizes, cliques)
     return cliques[:count], float(cells)

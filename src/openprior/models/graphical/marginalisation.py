@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,30 @@ def sum_down(table: Floats, domain: Domain, axes: Sequence[str], target: Margina
     """The marginal of a flat table on some of its axes, in the target's order; one pass, whichever axes they are."""
     from openprior.models.graphical.table_sums import project
 
-    pool: list[NDArray[np.int32]] = []
-    link = np.array(_map(domain, axes, target, 0, pool), np.int64)
+    place = {a: i for i, a in enumerate(axes)}
+    shape = tuple(domain[a] for a in axes)
+    halves, link, block = _halves(shape, tuple(place[a] for a in target))
     sums = np.zeros(domain.size(target))
-    project(table, sums, link, domain.size(axes[_split(domain, axes) :]), np.concatenate(pool))
+    project(table, sums, link, block, halves)
     return sums
+
+
+@lru_cache(maxsize=1 << 12)
+def _halves(
+    shape: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], int]:
+    """The two halves of the map from a table of this shape to some of its axes, how its inner one runs, and the cells
+    of that."""
+    split = _split(shape)
+    strides = [0] * len(shape)
+    stride = 1
+    for axis in reversed(target):
+        strides[axis] = stride
+        stride *= shape[axis]
+    outer, inner = _places(shape[:split], strides[:split]), _places(shape[split:], strides[split:])
+    run, kind = _run(shape[split:], strides[split:])
+    link = np.array((0, stride, 0, len(outer), run, kind), np.int64)
+    return np.concatenate([outer, inner]), link, len(inner)
 
 
 def multiplied(
@@ -43,57 +63,44 @@ def multiplied(
     """The product of three flat tables, each over some of these axes, flat in their order; and its sum."""
     from openprior.models.graphical.table_sums import product_over
 
-    split = _split(domain, axes)
-    halves = (axes[:split], axes[split:])
-    maps = [np.concatenate([offsets(domain, half, m) for half in halves]) for m, _ in parts]
+    place = {a: i for i, a in enumerate(axes)}
+    shape = tuple(domain[a] for a in axes)
+    maps = [_halves(shape, tuple(place[a] for a in m))[0] for m, _ in parts]
     table = np.empty(domain.size(axes))
-    total = product_over(table, domain.size(axes[split:]), *(values for _, values in parts), *maps)
+    total = product_over(table, math.prod(shape[_split(shape) :]), *(values for _, values in parts), *maps)
     return table, float(total)
-
-
-def _map(
-    domain: Domain, axes: Sequence[str], target: Marginal, start: int, pool: list[NDArray[np.int32]]
-) -> tuple[int, ...]:
-    """Put the two halves of the map from a table to a smaller one in the pool; returns where they are."""
-    split = _split(domain, axes)
-    outer, inner = offsets(domain, axes[:split], target), offsets(domain, axes[split:], target)
-    run, kind = _run(domain, axes[split:], _strides(domain, target))
-    begin = sum(map(len, pool))
-    pool += [outer, inner]
-    return start, domain.size(target), begin, begin + len(outer), run, kind
-
-
-def _split(domain: Domain, axes: Sequence[str]) -> int:
-    """Where the inner half of a table's maps begins: as many of the last axes as fit the cache, but one at least."""
-    split, inner = len(axes) - 1, domain[axes[-1]]
-    while split > 0 and inner * domain[axes[split - 1]] <= _INNER:
-        split -= 1
-        inner *= domain[axes[split]]
-    return split
-
-
-def _run(domain: Domain, axes: Sequence[str], strides: dict[str, int]) -> tuple[int, int]:
-    """How many cells from the last axes on are all summed, or all side by side; and which of the two."""
-    summed, run, stride = axes[-1] not in strides, 1, 1
-    for a in reversed(axes):
-        if strides.get(a, 0) != (0 if summed else stride):
-            break
-        run *= domain[a]
-        stride *= domain[a]
-    if run < _EVEN:
-        return 1, SCATTERED
-    return run, CONSTANT if summed else CONTIGUOUS
 
 
 def offsets(domain: Domain, axes: Sequence[str], target: Sequence[str]) -> NDArray[np.int32]:
     """For every cell of a table with these axes, its place in the target as far as they tell it."""
-    strides = _strides(domain, target)
+    strides = {a: math.prod(domain[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
+    return _places([domain[a] for a in axes], [strides.get(a, 0) for a in axes])
+
+
+def _places(shape: Sequence[int], strides: Sequence[int]) -> NDArray[np.int32]:
+    """The place of every cell of a table of this shape in another, by the other's stride along each axis."""
     places = np.zeros(1, np.int32)
-    for a in axes:
-        steps = np.arange(domain[a], dtype=np.int32) * strides.get(a, 0)
-        places = np.add.outer(places, steps).reshape(-1)
+    for size, stride in zip(shape, strides, strict=True):
+        places = np.add.outer(places, np.arange(size, dtype=np.int32) * stride).reshape(-1)
     return places
 
 
-def _strides(domain: Domain, target: Sequence[str]) -> dict[str, int]:
-    return {a: math.prod(domain[b] for b in target[i + 1 :]) for i, a in enumerate(target)}
+def _split(shape: Sequence[int]) -> int:
+    """Where the inner half of a table's maps begins: as many of the last axes as fit the cache, but one at least."""
+    split, inner = len(shape) - 1, shape[-1]
+    while split > 0 and inner * shape[split - 1] <= _INNER:
+        split -= 1
+        inner *= shape[split]
+    return split
+
+
+def _run(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """How many cells from the last axes on are all summed, or all side by side; and which of the two."""
+    summed, run = strides[-1] == 0, 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride != (0 if summed else run):
+            break
+        run *= size
+    if run < _EVEN:
+        return 1, SCATTERED
+    return run, CONSTANT if summed else CONTIGUOUS

@@ -15,7 +15,8 @@ __all__ = ["flipped", "largest_sums", "log_products", "products", "products_acro
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
 def products(left, right, out):  # type: ignore[no-untyped-def]
-    """out[s, i, j] = Σₖ left[s, i, k]·right[s, k, j]: two rows and four terms at a time, so that little is read twice."""
+    """out[s, i, j] = Σₖ left[s, i, k]·right[s, k, j]; two rows and four terms at a time, so that little is read
+    twice."""
     batch, rows, inner = left.shape
     width = right.shape[2]
     for s in range(batch):

@@ -95,7 +95,8 @@ class Propagation:
                     nested.append((start, domain.size(table), at, domain.size(host), maps.add(host, table)))
             inside.append(len(nested))
             third = tree.separators[c] if not is_root else loose.pop() if len(loose) == 3 else ()
-            triangle = Triangle.of(domain, *[*loose, (), ()][:2], third)
+            one, other, *_ = [*loose, (), ()]
+            triangle = Triangle.of(domain, one, other, third)
             self._triangles.append(triangle)
             ends = np.cumsum([room, *map(domain.size, triangle.sides)]).tolist()
             room = ends[-1]

@@ -6,11 +6,12 @@ sets are most of the work. Nothing is computed with tables, so a marginal's pric
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 from openprior.models.graphical.junction import JunctionTree
 from openprior.questions.workload import Marginal
 
-__all__ = ["Routes"]
+__all__ = ["Routes", "routes_of"]
 
 _WRITTEN = 10.0
 """What writing a cell of an intermediate table costs, in multiplications: those run side by side, from the cache."""
@@ -135,3 +136,9 @@ class Routes:
                 if other < c:
                     homes[other] = homes[c]
         return homes
+
+
+@lru_cache(maxsize=8)
+def routes_of(tree: JunctionTree) -> Routes:
+    """The ways through a tree, with all that was found out about them before: many rounds leave the tree as it is."""
+    return Routes(tree)
