@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from openprior.compiling.ahead import compile_ahead
 from openprior.counting.cells import Cells
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
 from openprior.given import choice, flag, path_of, text_of, whole_number
@@ -125,6 +126,7 @@ def release(
             _same_description(finished, description)
             return finished
     target = None if out is None else fresh(out)
+    compiled = compile_ahead(chosen.name)
     started = time.perf_counter()
 
     schema = None if schema is None else need_schema(schema)
@@ -157,6 +159,7 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
+        compiled.wait()
         model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
