@@ -21,6 +21,8 @@ __all__ = ["Ahead", "compile_ahead"]
 
 _MOST = 4
 """Processes at most: each takes a second to start and 150 MB."""
+_FEWEST = 2
+"""Modules from which a process is worth its start."""
 _PATIENCE = 120.0
 """Seconds after which a process is not waited for any more."""
 
@@ -81,7 +83,8 @@ def compile_ahead(mechanism: str) -> Ahead:
     """Begin to compile what this mechanism calls, if it has not been; `wait` before it runs."""
     folder = cache_folder() if _can_start() else None
     missing = [] if folder is None else [m for m in loops_of(mechanism) if not m.mark(folder).exists()]
-    return Ahead(mechanism, missing, min(workers(), len(missing), _MOST))
+    worth = len(missing) >= _FEWEST and workers() > 1
+    return Ahead(mechanism, missing, min(workers(), len(missing), _MOST) if worth else 0)
 
 
 def _can_start() -> bool:

@@ -1,8 +1,8 @@
 """Where compiled loops are kept, so that a machine compiles once.
 
-numba keeps them beside the source or, where that folder cannot be written, in the user's cache folder; with neither, its
-decorators refuse and nothing of openprior could be imported. Such a process gets a folder of its own for as long as it
-runs: never one that others can write, because what lies there is run.
+numba keeps them beside the source or, where that folder cannot be written, in the user's cache folder; with neither,
+its decorators refuse and nothing of openprior could be imported. Such a process gets a folder of its own for as long as
+it runs: never one that others can write, because what lies there is run.
 """
 
 import os

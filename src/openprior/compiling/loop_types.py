@@ -11,20 +11,21 @@ from typing import Any
 
 __all__ = ["read_types", "spell_type"]
 
-_WORD = re.compile(r"(?P<tuple>[\w.:]+)\(|(?P<end>\))|(?P<of>\w+)\[(?P<axes>\d),?(?P<how>\w*)\]|(?P<plain>\w+)")
+_WORD = re.compile(
+    r"(?P<tuple>[\w.:]+)\(|(?P<end>\))|(?P<of>\w+)\[(?P<axes>\d)(?P<how>[,\w]*)\]|(?P<plain>\w+)"
+)
 
 
 def spell_type(kind: Any) -> str:
     """A numba type in words that `read_types` reads."""
-    from numba.core import types
-
+    types = _numba_types()
     if isinstance(kind, types.BaseTuple):
         named = getattr(kind, "instance_class", None)
         name = "tuple" if named is None else f"{named.__module__}:{named.__qualname__}"
         return f"{name}({' '.join(spell_type(inner) for inner in kind)})"
     if isinstance(kind, types.Array):
-        how = ("" if kind.layout == "C" else kind.layout) or ("" if kind.mutable else "readonly")
-        return f"{kind.dtype}[{kind.ndim}{',' if how else ''}{how}]"
+        how = [kind.layout] * (kind.layout != "C") + ["readonly"] * (not kind.mutable)
+        return f"{kind.dtype}[{','.join([str(kind.ndim), *how])}]"
     if isinstance(kind, types.Number | types.Boolean):
         return str(kind)
     raise TypeError(f"a loop takes arrays, numbers and tuples of these, not {kind}")
@@ -36,8 +37,6 @@ def read_types(words: str) -> tuple[Any, ...]:
 
 
 def _read(found: Iterator[re.Match[str]]) -> list[Any]:
-    from numba.core import types
-
     kinds: list[Any] = []
     for word in found:
         if word["end"]:
@@ -45,23 +44,29 @@ def _read(found: Iterator[re.Match[str]]) -> list[Any]:
         if word["tuple"]:
             kinds.append(_tuple(word["tuple"], _read(found)))
         elif word["of"]:
-            readonly = word["how"] == "readonly"
-            layout = "C" if readonly else word["how"] or "C"
-            kinds.append(types.Array(_plain(word["of"]), int(word["axes"]), layout, readonly=readonly))
+            kinds.append(_array(word["of"], int(word["axes"]), word["how"].split(",")[1:]))
         else:
             kinds.append(_plain(word["plain"]))
     return kinds
 
 
-def _plain(name: str) -> Any:
-    from numba.core import types
+def _numba_types() -> Any:
+    """Loaded where it is used, because it takes half a second."""
+    return importlib.import_module("numba.core.types")
 
+
+def _array(of: str, axes: int, how: list[str]) -> Any:
+    layout = next((word for word in how if word != "readonly"), "C")
+    return _numba_types().Array(_plain(of), axes, layout, readonly="readonly" in how)
+
+
+def _plain(name: str) -> Any:
+    types = _numba_types()
     return types.boolean if name == "bool" else getattr(types, name)
 
 
 def _tuple(name: str, inner: list[Any]) -> Any:
-    from numba.core import types
-
+    types = _numba_types()
     if name == "tuple":
         return types.Tuple(inner)
     module, _, named = name.partition(":")

@@ -106,7 +106,7 @@ def release(
     choice("format", format, *FORMATS)
     resume = flag("resume", resume)
     description = described_as(title, about, contact)
-    chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
+    chosen = _chosen(mechanism)
     workload = None if workload is None else need_workload(workload)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
@@ -126,7 +126,6 @@ def release(
             _same_description(finished, description)
             return finished
     target = None if out is None else fresh(out)
-    compiled = compile_ahead(chosen.name)
     started = time.perf_counter()
 
     schema = None if schema is None else need_schema(schema)
@@ -159,7 +158,6 @@ def release(
     ) as session:
         if target is not None and ledger is not None:
             sweep(target)
-        compiled.wait()
         model, codes, synthetic, inside = _make(session, fitted, public_table, public_source, work)
         small = few_rows(session.curator.n if session.unit.n_is_public else synthetic.num_rows)
         if small is not None:
@@ -190,6 +188,13 @@ def release(
     for words in lost:
         caution(words, stacklevel=4)
     return result
+
+
+def _chosen(mechanism: MechanismLike | None) -> Mechanism:
+    """The mechanism; its loops are compiled from here on, where they have not been."""
+    chosen = Tilt() if mechanism is None else need_mechanism(mechanism)
+    compile_ahead(chosen.name)
+    return chosen
 
 
 def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
@@ -316,6 +321,7 @@ def _make(
     """The model, its rows as codes and as values, and from where the values inside bins are."""
     streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
     fit, draw = (np.random.default_rng(s) for s in streams)
+    compile_ahead(mechanism.name).wait()
     with telling() as progress:
         model = mechanism.run(session.curator, public, work, fit, progress)
     with phase("drawing rows"):

@@ -36,6 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     listed.write_text(f"# a remark\n\n[tilt]\n{DISTANCE}\n")
     monkeypatch.setattr(loop_list, "LOOPS", listed)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(ahead, "_FEWEST", 1)
+    monkeypatch.setattr(ahead, "workers", lambda: 2)
     for kept in (loops_of, compile_ahead):
         kept.cache_clear()
     yield tmp_path / "kept"
@@ -52,10 +54,10 @@ def waited() -> list[str]:
 
 
 def test_what_is_missing_is_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The helper reads the package's own list, in which the loop has other types; the same process here would not.
+    # A process of its own would read the package's list, which is longer.
     monkeypatch.setattr(ahead, "_start", lambda mechanism: _helper(loop_list.LOOPS))
     assert waited() == [COMPILING]
-    assert list(folder.glob("tally_*/*distance*.nbc"))
+    assert list(folder.glob("counting_*/*distance*.nbc"))
     assert [loops.mark(str(folder)).exists() for loops in loops_of("tilt")] == [True]
     compile_ahead.cache_clear()
     assert waited() == []
@@ -113,6 +115,17 @@ def test_a_program_that_embeds_python_is_not_started(
     executable: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", executable)
+    assert compile_ahead("tilt")._threads == []
+
+
+def test_one_module_alone_or_one_core_is_not_worth_a_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "workers", lambda: 1)
+    assert compile_ahead("tilt")._threads == []
+    compile_ahead.cache_clear()
+    monkeypatch.setattr(ahead, "workers", lambda: 2)
+    monkeypatch.setattr(ahead, "_FEWEST", 2)
     assert compile_ahead("tilt")._threads == []
 
 

@@ -17,7 +17,9 @@ def only(place: str) -> object:
     return lambda folder: folder == place
 
 
-def test_the_first_folder_that_can_be_written_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_first_folder_that_can_be_written_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked, own = str(tmp_path / "asked"), str(tmp_path / "home" / "numba")
     monkeypatch.setenv("NUMBA_CACHE_DIR", asked)
     monkeypatch.setattr(cache_place, "_user_folder", lambda: own)

@@ -34,6 +34,7 @@ def frozen(values: np.ndarray) -> np.ndarray:
         (np.zeros((4, 4))[:, 0], "float64[1,A]"),
         (np.zeros((4, 3), order="F"), "float64[2,F]"),
         (frozen(np.zeros(3)), "float64[1,readonly]"),
+        (frozen(np.zeros((4, 4)))[:, 0], "float64[1,A,readonly]"),
         ((1, np.zeros(2)), "tuple(int64 float64[1])"),
         (Pair(np.zeros(2, np.int32), 1.0), f"{__name__}:Pair(int32[1] float64)"),
     ],
