@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup extras demo test check format bench slow results docs golden browser postgres lock clean
+.PHONY: help setup extras demo test check format bench slow results docs golden loops browser postgres lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -79,6 +79,9 @@ docs: $(STAMP) ## write docs/api.md and the tables of methods from the source
 
 golden: $(STAMP) ## pin the outcomes of seeded runs anew, where a change means to change them
 	$(BIN)/python -m tests.golden.runs
+
+loops: $(STAMP) ## list anew which compiled loops each mechanism calls, for compiling them beforehand
+	$(BIN)/python -m tests.loops
 
 browser: ## install Chromium for the tests of the report, where Debian packages can be installed
 	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } \

@@ -8,6 +8,8 @@ True
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from openprior.compiling.cache_place import need_cache
+
 if TYPE_CHECKING:
     from openprior.errors import OpenPriorError
     from openprior.evaluation.compare import compare
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from openprior.schema.reading_rules import Reading
 
 __version__ = "0.1.0"
+
+need_cache()
 
 __all__ = [
     "Aim",

@@ -32,6 +32,10 @@ def demo(
     json: Json = False,
 ) -> None:
     """Two simulated surveys, a year apart: release the second with the first as prior, and compare methods."""
+    if tables is None:
+        from openprior.compiling.ahead import compile_ahead
+
+        compile_ahead("tilt")
     from openprior.command_line.demonstration import run_demo, write_tables
 
     if tables is not None:

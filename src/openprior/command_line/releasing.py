@@ -102,6 +102,9 @@ def release(
     json: Json = False,
 ) -> None:
     """Release a private table: synthetic rows, answers, model, certificate and report in one folder."""
+    from openprior.compiling.ahead import compile_ahead
+
+    compile_ahead(mechanism.partition(":")[0])  # before the libraries below are loaded, which takes a second
     import openprior as op
     from openprior.schema.base import Schema, reading_of
 

@@ -1,6 +1,7 @@
 """Distributions that answer marginals and give rows; they see public rows and noisy measurements only.
 
 base.py              what a model is, how it is saved, and how a saved one is found again
+arrays_file.py       a model's arrays as one file
 support.py           weights on given rows, and how multiplicative updates learn them
 product.py           independent models over disjoint attributes
 grouped.py           a distribution for each of many disjoint groups

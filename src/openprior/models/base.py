@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import ReleaseError
 from openprior.json_text import parse_json
+from openprior.models.arrays_file import write_arrays
 from openprior.models.parts import DrawPart, part_sizes, part_streams
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
@@ -158,7 +159,7 @@ class Model(ABC):
         """Write what `Saved.read` reads."""
         header = {"kind": self.kind, "domain": self.domain.sizes(), **facts}
         (folder / "model.json").write_text(json.dumps(header, indent=1), encoding="utf-8")
-        np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **arrays)
+        write_arrays(folder / "arrays.npz", arrays)
 
 
 def load_model(folder: Path) -> Model:

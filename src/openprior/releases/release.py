@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from openprior.compiling.ahead import compile_ahead
 from openprior.counting.cells import Cells
 from openprior.counting.one_thread import blas_on_one_thread
 from openprior.errors import OpenPriorWarning, OptionError, ReleaseError, SourceError
@@ -116,7 +117,7 @@ def release(
         choice("answers", answers, *ANSWERS)
     resume = flag("resume", resume)
     description = described_as(title, about, contact)
-    chosen: Mechanism = Tilt() if mechanism is None else need_mechanism(mechanism)
+    chosen = _chosen(mechanism)
     workload = None if workload is None else need_workload(workload)
     if delta == 0 and not chosen.is_pure:
         raise OptionError(
@@ -186,6 +187,13 @@ class _Place:
     folder: Path | None
     format: str
     answers: str
+
+
+def _chosen(mechanism: MechanismLike | None) -> Mechanism:
+    """The mechanism; its loops are compiled from here on, where they have not been."""
+    chosen = Tilt() if mechanism is None else need_mechanism(mechanism)
+    compile_ahead(chosen.name)
+    return chosen
 
 
 def _schema(schema: Schema | None, public: Any, reading: Reading) -> Schema:
@@ -325,6 +333,7 @@ def _released(
     fit, draw = (np.random.default_rng(s) for s in streams)
     if kept is not None and kept.marginals != work.marginals:
         session.curator.remark("The prior was learnt for other marginals than those of the workload.")
+    compile_ahead(mechanism.name).wait()
     with telling() as progress, blas_on_one_thread():
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         model = mechanism.run(session.curator, public, work, fit, progress)
