@@ -36,6 +36,9 @@ Flags = NDArray[np.bool_]
 
 _KINDS: dict[str, "type[Model]"] = {}
 
+_QUICK = 1
+"""How hard arrays are compressed: NumPy's own 6 takes seven times as long, for files a tenth smaller."""
+
 
 @dataclass(frozen=True, eq=False)
 class Saved:
@@ -158,7 +161,11 @@ class Model(ABC):
         """Write what `Saved.read` reads."""
         header = {"kind": self.kind, "domain": self.domain.sizes(), **facts}
         (folder / "model.json").write_text(json.dumps(header, indent=1), encoding="utf-8")
-        np.savez_compressed(folder / "arrays.npz", allow_pickle=False, **arrays)
+        path = folder / "arrays.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=_QUICK) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
 
 
 def load_model(folder: Path) -> Model:
