@@ -38,6 +38,7 @@ Flags = NDArray[np.bool_]
 _KINDS: dict[str, "type[Model]"] = {}
 
 
+
 @dataclass(frozen=True, eq=False)
 class Saved:
     """What a model wrote into its folder."""

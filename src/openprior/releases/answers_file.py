@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from openprior.models.base import Model
 from openprior.progress import phase
@@ -181,9 +181,10 @@ def _of_cells(part: Sequence[_Cells], *, rounded: bool) -> dict[str, Any]:
     import pyarrow as pa
 
     sizes = [cells.stop - cells.start for cells in part]
-    numbers = [_joined(cells.numbers[i] for cells in part) for i in range(len(NUMBERS) + 1)]
+    kinds = (*(np.float64 for _ in NUMBERS), np.int8)
+    numbers = tuple(_joined((cells.numbers[i] for cells in part), kind) for i, kind in enumerate(kinds))
     if rounded:
-        numbers = list(rounded_numbers(*numbers))
+        numbers = rounded_numbers(*numbers)
     return {
         "marginal": _repeated([" × ".join(cells.marginal) for cells in part], sizes),
         "query": pa.nulls(sum(sizes), pa.string()),
@@ -192,9 +193,8 @@ def _of_cells(part: Sequence[_Cells], *, rounded: bool) -> dict[str, Any]:
     }
 
 
-def _joined(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    some = list(arrays)
-    return np.concatenate(some) if some else np.zeros(0)
+def _joined(arrays: Iterable[NDArray[Any]], kind: DTypeLike = np.int32) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *arrays], dtype=kind, casting="same_kind")
 
 
 def _of_queries(answered: AnsweredQueries) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _of_queries(answered: AnsweredQueries) -> dict[str, Any]:
 def _repeated(words: list[str], times: list[int]) -> "pa.Array":
     import pyarrow as pa
 
-    which = np.repeat(np.arange(len(words), dtype=np.int32), times)
+    which = np.repeat(np.arange(len(words), dtype=np.int32), np.array(times, np.intp))
     return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(words, pa.string()))
 
 
@@ -232,7 +232,7 @@ def _labels(schema: "Schema", part: Sequence[_Cells], attribute: str) -> "pa.Arr
         if attribute in cells.marginal
         else np.full(cells.stop - cells.start, -1)
         for cells in part
-    ).astype(np.int32)
+    )
     labels = pa.array(schema[attribute].labels, pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels).cast(pa.string())
 

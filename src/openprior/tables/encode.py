@@ -124,10 +124,17 @@ def encode_table(data: object, schema: Schema, *, private: bool = False, show_pr
     """The whole table in memory."""
     source = open_source(data, schema)
     encoder = Encoder(schema, source, private=private, show_private=show_private)
-    parts = list(encoder.batches())
-    if not parts:
+    parts: list[list[npt.NDArray[Any]]] = [[] for _ in schema.columns]
+    for batch in encoder.batches():
+        for part, codes in zip(parts, batch, strict=True):
+            part.append(codes)
+    if not parts[0]:
         raise SourceError(f"{encoder.what} is empty; give a table with at least one row")
-    return Table(schema.domain, tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    joined = []
+    for part in parts:  # a column at a time, so that the codes are in memory once and not twice
+        joined.append(np.concatenate(part))
+        part.clear()
+    return Table(schema.domain, tuple(joined))
 
 
 def _refusal(coder: Coder, mark: int, example: Any) -> str:

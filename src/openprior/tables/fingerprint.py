@@ -95,7 +95,10 @@ def _values(array: pa.Array, reading: Reading) -> Marks:
         marks: Marks = np.take(known, places.to_numpy(zero_copy_only=False), axis=1)
         return marks
     if is_text(array.type):
-        return _words(text(array), reading)
+        words = text(array)
+        packed = words.dictionary_encode()
+        # A word's marks follow from the word alone, so each is looked at once where they come again and again.
+        return _values(packed, reading) if 2 * len(packed.dictionary) < len(words) else _words(words, reading)
     if pa.types.is_time(array.type):
         return _with_nulls(moments(array, time_of_day=True), _TIME)
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):

@@ -112,7 +112,7 @@ def test_what_is_written_may_be_published(tmp_path: Path) -> None:
     assert certificate.files == seal_of(tmp_path / "estimate")
     assert set(certificate.files) == {"estimate.json", "report.html"}
     with pytest.raises(
-        ReleaseError, match=r"not a release folder: its certificate lists no answers\.parquet"
+        ReleaseError, match=r"not a release folder: its certificate lists no measurements\.parquet"
     ):
         op.open_release(tmp_path / "estimate")
     text = json.loads((tmp_path / "estimate" / "estimate.json").read_text(encoding="utf-8"))

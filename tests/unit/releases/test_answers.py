@@ -4,15 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 
 import openprior as op
+from openprior.errors import OpenPriorWarning
 from openprior.models.support import SupportModel
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import CellCount
+from openprior.privacy.statistics import CellCount, Total
+from openprior.releases import answers_file
+from openprior.releases.answer_digits import rounded_numbers
 from openprior.releases.answers import labelled
-from openprior.releases.answers_file import write_answers
+from openprior.releases.answers_file import all_answers, write_answers
 from openprior.releases.measurements import Measurements
+from openprior.releases.which_answers import answered_marginals, answers_written
 from tests.conftest import random_table
 
 SIZES = {"estimate": 3, "b": 2, "low": 4}
@@ -82,3 +87,66 @@ def test_what_was_measured_has_intervals_and_the_rest_says_why_not() -> None:
     straight = labelled(MODEL, SCHEMA, known, ["estimate", "b"])
     by_label = {(r["estimate (column)"], r["b"]): r["high"] for r in straight.to_pylist()}
     assert all(by_label[r["estimate (column)"], r["b"]] == r["high"] for r in flipped.to_pylist())
+
+
+def test_parts_of_any_size_give_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marginals = (("estimate",), ("estimate", "b", "low"), ("b", "low"))
+    tables = []
+    for cells, most in ((1 << 19, 1024), (5, 1024), (100, 1)):
+        monkeypatch.setattr(answers_file, "_CELLS", cells)
+        monkeypatch.setattr(answers_file, "_MARGINALS", most)
+        path = tmp_path / f"{cells}.parquet"
+        write_answers(MODEL, SCHEMA, NOTHING, marginals, path)
+        tables.append(parquet.read_table(path).to_pylist())
+        long = all_answers(MODEL, SCHEMA, NOTHING, marginals)
+        assert [row["cell"] for row in long.to_pylist()] == [row["cell"] for row in tables[0]]
+    assert tables[0] == tables[1] == tables[2] and len(tables[0]) == 3 + 24 + 8
+    write_answers(MODEL, SCHEMA, NOTHING, (), tmp_path / "none.csv")
+    assert (tmp_path / "none.csv").read_text().startswith('"marginal","query","cell","estimate"')
+    write_answers(MODEL, SCHEMA, NOTHING, (), tmp_path / "none.parquet")
+    assert parquet.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def test_what_was_measured_is_found_by_its_columns() -> None:
+    items = [
+        Measurement.of(("estimate", "b"), np.zeros(6), 2.0),
+        Measurement(CellCount(("b", "low"), 3), np.array([7.0]), 1.0),
+        Measurement(Total(), np.array([90.0]), 1.0),
+    ]
+    known = Measurements(SCHEMA.full_domain, items)
+    about = {
+        m: [c.item for c in known.about(m)] for m in ((), ("b",), ("estimate", "b"), ("b", "low"), ("low",))
+    }
+    assert about == {
+        (): [items[0], items[2]],
+        ("b",): [items[0]],  # a cell of a pair says nothing of a sum
+        ("estimate", "b"): [items[0]],
+        ("b", "low"): [items[1]],
+        ("low",): [],
+    }
+    work = op.all_marginals(1).on(SCHEMA.domain)
+    asked = answered_marginals("measured", MODEL, known, work)
+    assert asked == (("estimate",), ("b",), ("estimate", "b"), ("b", "low"))
+    assert answered_marginals("workload", MODEL, known, work) == work.marginals
+
+
+def test_numbers_are_written_as_finely_as_they_say_anything() -> None:
+    rng = np.random.default_rng(1)
+    estimate, error = np.exp(rng.normal(0, 6, 10_000)), np.exp(rng.normal(0, 3, 10_000))
+    error[::7], low = np.nan, np.full(10_000, np.nan)
+    error[1::7] = 0.0
+    found, spread, none, _, _ = rounded_numbers(estimate, error, low, low, np.zeros(10_000, np.int8))
+    off = np.abs(found - estimate)
+    assert (off <= 1 / 128).all() and (off <= estimate / 128).all() and np.isnan(none).all()
+    known = error > 0
+    assert (off[known] <= error[known] / 128).all()
+    assert (np.abs(spread - error)[known] <= error[known] / 128).all() and (spread[1::7] == 0).all()
+    assert abs((found - estimate).sum()) < 1, "rounded up as often as down"
+    assert off.max() > 1e-3, "and rounded at all"
+
+
+def test_a_workload_of_too_many_cells_is_written_as_far_as_it_was_measured() -> None:
+    many = op.all_marginals(3).on(op.Schema.from_sizes(dict.fromkeys("abcd", 200)).domain)
+    with pytest.warns(OpenPriorWarning, match='32,000,000 cells.*answers="workload" writes all'):
+        assert answers_written(None, many) == "measured"
+    assert answers_written("workload", many) == "workload"

@@ -8,6 +8,7 @@ import openprior as op
 from openprior.errors import OpenPriorWarning
 from openprior.privacy.measurement import Measurement
 from openprior.releases.noticed import noticed
+from openprior.releases.view import RowCounts
 from openprior.tables.table import Table
 
 N = 1000
@@ -75,9 +76,10 @@ def test_why_is_not_claimed_where_only_single_cells_were_measured() -> None:
 def test_nor_where_the_marginal_itself_says_otherwise() -> None:
     """A generator that hardly learns leaves much at 'other', whatever was measured."""
     rows = Table(NARROW.domain, (np.repeat([0, 1], N // 2), np.zeros(N, int), np.zeros(N, int)))
+    counts = RowCounts.of(rows, NARROW, [(name,) for name in NARROW.names])
     for told, why in ((500.0, "rows, because"), (3.0, "perhaps because")):
         measured = [Measurement.of(("benefits",), np.array([N - told, told]), 2.0)]
-        (said,) = noticed(NARROW, rows, None, [("benefits",), ("year",), ("sex",)], measured, [])
+        (said,) = noticed(NARROW, counts, None, [("benefits",), ("year",), ("sex",)], measured, [])
         assert why in said and "50% of benefits" in said
 
 

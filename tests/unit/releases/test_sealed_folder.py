@@ -239,7 +239,13 @@ def test_json_files_are_read_strictly(folder: Path) -> None:
 
 
 def test_a_forged_list_of_files(folder: Path) -> None:
-    for name in ("answers.parquet", "synthetic.parquet", "schema.toml", "model/model.json", "report.html"):
+    for name in (
+        "measurements.parquet",
+        "synthetic.parquet",
+        "schema.toml",
+        "model/model.json",
+        "report.html",
+    ):
         whole = (folder / name).read_bytes()
         (folder / name).unlink()
         seal_anew(folder)

@@ -192,7 +192,7 @@ def test_the_long_form_has_every_answer(folders: tuple[Path, Path]) -> None:
         ]
         there = [name for name in shown if row[name] is not None]
         assert [row[name] for name in there] == [
-            kinds[name](v) for name, v in zip(there, packed_row["values"] or (), strict=True)
+            kinds[name](packed_row[f"value_{i}"]) for i, name in enumerate(there, 1)
         ]
     labels = pc.drop_null(table["estimate (column)"]).unique().to_pylist()
     assert labels == [*ODD, "(missing)"]
@@ -202,7 +202,7 @@ def test_forged_measurements_are_refused(folders: tuple[Path, Path], tmp_path: P
     release = op.open_release(folders[1])
     draft = tmp_path / "r"
     draft.mkdir()
-    write(release, draft, "csv")
+    write(release, draft, "csv", "workload")
     file = draft / "measurements.csv"
     lines = file.read_text().splitlines()
 
@@ -232,7 +232,7 @@ def test_forged_measurements_are_refused(folders: tuple[Path, Path], tmp_path: P
     mixed = draft / "answers.parquet"
     (draft / "answers.csv").rename(mixed)
     seal_anew(draft)
-    with pytest.raises(ReleaseError, match=r"lists no answers\.csv"):
+    with pytest.raises(ReleaseError, match=r"lists answers\.parquet, which no release has"):
         op.open_release(draft)
 
 

@@ -65,7 +65,17 @@ def events(*said: dict[str, Any]) -> tuple[Event, ...]:
 
 
 def with_certificate(made: Release, certificate: Certificate) -> Any:
-    names = ("synthetic", "codes", "model", "schema", "workload", "measurements", "public", "answers")
+    names = (
+        "row_count",
+        "counts",
+        "synthetic",
+        "model",
+        "schema",
+        "workload",
+        "measurements",
+        "public",
+        "answers",
+    )
     return SimpleNamespace(certificate=certificate, **{name: getattr(made, name) for name in names})
 
 
