@@ -1,5 +1,5 @@
-"""The cache of priors: the same prior with, without and after it; nothing private in it; whole and bounded; never in the
-way of a release."""
+"""The cache of priors: the same prior with, without and after it; nothing private in it; whole and bounded; never in
+the way of a release."""
 
 import os
 import re
