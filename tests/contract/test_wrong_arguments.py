@@ -26,6 +26,7 @@ import openprior as op
 from openprior.errors import OpenPriorError
 from openprior.guidance.schema_check import check_schema
 from openprior.privacy.ledger import Ledger
+from openprior.releases.public_prior import need_prior
 from openprior.schema.bins import Datetime, Integer, Real
 from openprior.schema.columns import Boolean, Categorical, Ordered
 from openprior.schema.levels import Hierarchy as Level
@@ -147,10 +148,17 @@ def save(path: Any, format: Any = "parquet") -> Path:
     return made().save(path, format=format)
 
 
+def begun_with(prior: Any) -> op.PublicPrior:
+    return need_prior(prior, op.Tilt())
+
+
 Call = tuple[Callable[..., Any], Callable[[], dict[str, Any]]]
 CALLS: dict[str, Call] = {
     "release": (op.release, right(workload=1, mechanism=op.PublicProxy(), seed=1, **BUDGET)),
     "open_release": (op.open_release, these(path="none")),
+    "fit_prior": (op.fit_prior, lambda: {"public": PUBLIC, "schema": schema(), "workload": 1}),
+    "open_prior": (op.open_prior, these(path="none")),
+    "a prior of a release": (begun_with, lambda: {"prior": op.fit_prior(PUBLIC, schema=schema())}),
     "plan": (op.plan, lambda: {"schema": schema(), "n": 100, "workload": 1, **BUDGET}),
     "screen": (op.screen, right(candidates=[PUBLIC], epsilon=1.0, seed=1)),
     "tune": (op.tune, right(grid=["public"], seeds=1, workers=1, workload=1, **BUDGET)),
@@ -229,7 +237,7 @@ CALLS: dict[str, Call] = {
     "Reading": (op.Reading, these()),
     "a level of a hierarchy": (Level, these(name="x", column="y", prefix=1)),
 }
-MADE_INSIDE = {"Release", "Certificate", "Progress", "OpenPriorError"}
+MADE_INSIDE = {"Release", "PublicPrior", "Certificate", "Progress", "OpenPriorError"}
 """Classes that only the library makes, or that are raised: not called by users."""
 RIGHT = ("None", "0", "1", "beyond 64 bits", "far more than a double", "a NumPy int")
 SLOW = {
@@ -291,7 +299,7 @@ def test_a_wrong_argument_works_or_is_refused_in_words(call: str, name: str) -> 
 
 def test_the_right_arguments_are_right() -> None:
     """Else everything would be refused for another reason."""
-    refused = {"open_release", "Schema.parents"}
+    refused = {"open_release", "open_prior", "Schema.parents"}
     for call, (function, sound) in CALLS.items():
         known = inspect.signature(function).parameters
         given = {k: v for k, v in sound().items() if k in known}

@@ -1,4 +1,4 @@
-"""The cache of priors: the same prior with, without and after it; nothing private in it; whole and bounded; and never in
+"""The cache of priors: the same prior with, without and after it; nothing private in it; whole and bounded; never in
 the way of a release."""
 
 import os

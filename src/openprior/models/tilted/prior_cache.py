@@ -211,9 +211,9 @@ def _alone(path: Path) -> Iterator[None]:
                 while time.monotonic() < end and not _locked(descriptor):
                     time.sleep(_LOOK)
         yield
+    finally:
         with contextlib.suppress(OSError):
             path.with_suffix(_LOCK).unlink()
-    finally:
         os.close(descriptor)  # and with it the lock is gone
 
 

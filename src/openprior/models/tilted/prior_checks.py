@@ -151,7 +151,7 @@ def _check_lookups(p: PriorArrays) -> None:
     _need(_within(p.index_start, 0, len(p.row_of)), "an index begins outside")
     _need((p.index_start + contexts <= len(p.row_of)).all(), "an index ends outside")
     _need(_within(p.table_start, 0, len(p.table)), "a table begins outside")
-    _need(_within(p.row_of, 0, len(p.table)), "the index has rows that are none")
+    _need(p.row_of.min() >= 0, "the index has rows that are none")
     stretches = np.stack(
         [p.index_start, contexts, p.table_start, np.broadcast_to(p.sizes, contexts.shape)], axis=-1
     )

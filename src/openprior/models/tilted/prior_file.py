@@ -123,14 +123,13 @@ def _array(data: bytes) -> NDArray[Any]:
     shape, fortran, kind = npy.read_array_header_1_0(entry)
     if fortran or kind.hasobject or kind.kind not in "fiu" or not kind.isnative:
         raise Damaged("it has an array of another kind")
-    numbers = data[entry.tell() :]
-    cells = 1
+    begin, cells = entry.tell(), 1
     for length in shape:
         cells *= int(length)
-    if min(shape, default=0) < 0 or cells * kind.itemsize != len(numbers):
+    if min(shape, default=0) < 0 or cells * kind.itemsize != len(data) - begin:
         raise Damaged("it has an array of another length than it says")
     # A copy that may be written to: compiled loops would be compiled anew for arrays that may not.
-    return np.frombuffer(numbers, kind).reshape(shape).copy()
+    return np.frombuffer(data, kind, offset=begin).reshape(shape).copy()
 
 
 def _read(facts: Any, arrays: dict[str, NDArray[Any]]) -> Stored:
