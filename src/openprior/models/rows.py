@@ -3,8 +3,8 @@
 A distribution on weighted particles, rounded to whole rows, errs in every small cell by up to a row. Rounding goes
 along an order that sorts the particles by their columns, so that each stretch of it gets the rows that it weighs; then
 a local search takes a quarter to three fifths of what is left away: a row gives its place to a particle like it
-wherever that lowers the discrepancy Σ|count − target| over all cells of all marginals. The sum of absolute differences is what is reported;
-squares do worse, also against the truth when the targets are a little off (measured on ADULT).
+wherever that lowers the discrepancy Σ|count − target| over all cells of all marginals. The sum of absolute differences
+is what is reported; squares do worse, also against the truth when the targets are a little off (measured on ADULT).
 
 Every row returned is a particle, so what no marginal sees looks as it does among these.
 """
