@@ -146,5 +146,5 @@ def exchange(nodes, codes, pairs, counts, excess):  # type: ignore[no-untyped-de
         counts[pairs[i, 0]] -= 1
         counts[pairs[i, 1]] += 1
         made += 1
-        gained -= change
+        gained -= float(change)
     return made, gained
