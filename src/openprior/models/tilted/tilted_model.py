@@ -21,9 +21,9 @@ Floats = NDArray[np.float64]
 
 _EFFORT = 1.5e9
 """Cells looked up while rows are chosen."""
-_ENOUGH, _DOUBTED, _NOTHING = 1 / 40, 12, 5e-4
+_ENOUGH, _DOUBTED, _NOTHING = 1 / 20, 12, 5e-4
 """Rows need not be closer to the answers than this part of the error that these have themselves, as so many marginals
-tell: what is left adds about a thousandth to it. Nor closer than the third, as a share of the rows."""
+tell: what is left adds a few thousandths to it. Nor closer than the third, as a share of the rows."""
 
 
 @dataclass(frozen=True)
