@@ -8,51 +8,23 @@ exchanges write it, one after the other.
 import numba as nb
 import numpy as np
 
-__all__ = ["exchange", "offers"]
+__all__ = ["exchange", "judge", "offer", "promises"]
 
 _LANES = 512
-"""Particles looked up at once: enough for vector instructions, few enough for their cell numbers to stay in the cache."""
+"""Particles looked up at once: enough for vector instructions, few enough for their cells to stay in the cache."""
 _TINY, _ONE, _TWO = np.float32(1e-3), np.float32(1), np.float32(2)
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False)
-def offers(few, nodes, codes, order, starts, segments, share, counts, excess, ease, pairs, change):  # type: ignore[no-untyped-def]
-    """For every row of these segments a particle of its segment to take its place; returns how many there are.
-
-    Segment s is order[starts[s] : starts[s + 1]]. The particle is the one that promises most by the marginals of the
-    tree `few`; what the exchange really changes, by those of `nodes`, is written to `change`. A promise is the row's
-    own of leaving plus the particle's of joining, less what they share: `share` has the part of all marginals
-    within so many columns. A particle that was offered is offered to no other row.
-    """
-    size = 0
-    for s in segments:
-        size += starts[s + 1] - starts[s]
-    rows = np.empty(size, np.int64)
-    size = 0
-    for s in segments:
-        for i in range(starts[s], starts[s + 1]):
-            rows[size] = order[i]
-            size += 1
-    join, leave = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    _promises(few, codes, rows, excess, ease, join, leave)
-    found = begin = 0
-    for s in segments:
-        end = begin + starts[s + 1] - starts[s]
-        found = _pair(codes, rows, begin, end, share, counts, join, leave, pairs, found)
-        begin = end
-    _judge(nodes, codes, pairs, found, excess, change)
-    return found
-
-
 @nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
-def _promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-untyped-def]
-    """What the discrepancy changes by if each of these particles is a row more, and a row less.
+def promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-untyped-def]
+    """Add what the discrepancy changes by if each of these particles is a row more, and a row less.
 
     One more in a cell with excess e changes |e| by 1 + 2e, one less by 1 − 2e, both cut to [−1, 1]. Other
     exchanges come in between; in a large cell they are many, so its excess of now counts for less: `ease`.
     """
     digits = np.empty((codes.shape[1], _LANES), np.uint32)
     numbers = np.zeros((nodes[:, 0].max() + 2, _LANES), np.uint32)
+    over, eases = np.empty(_LANES, np.float32), np.empty(_LANES, np.float32)
     for first in range(0, len(rows), _LANES):
         lanes = min(_LANES, len(rows) - first)
         for i in range(lanes):
@@ -66,51 +38,58 @@ def _promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no
                 here[i] = above[i] * np.uint32(radix) + digit[i]
             if start < 0:
                 continue
-            table, eases = excess[start:], ease[start:]
             for i in range(lanes):
-                one = eases[here[i]]
-                tilt = _TWO * one * table[here[i]]
-                more[i] += min(max(one + tilt, -_ONE), _ONE)
-                less[i] += min(max(one - tilt, -_ONE), _ONE)
+                over[i], eases[i] = excess[start + here[i]], ease[start + here[i]]
+            for i in range(lanes):
+                tilt = _TWO * eases[i] * over[i]
+                more[i] += min(max(eases[i] + tilt, -_ONE), _ONE)
+                less[i] += min(max(eases[i] - tilt, -_ONE), _ONE)
 
 
 @nb.njit(cache=True, nogil=True, boundscheck=False)
-def _pair(codes, rows, begin, end, share, counts, join, leave, pairs, found):  # type: ignore[no-untyped-def]
-    """Offer every row of one segment the particle that promises most, if any promises anything."""
-    columns = codes.shape[1]
-    for i in range(begin, end):
-        if counts[rows[i]] == 0:
-            continue
-        own = join[i] + leave[i]
-        lowest, best = np.float32(0), -1
-        for j in range(begin, end):
-            if leave[i] + join[j] - share[columns] * own >= lowest or j == i:
+def offer(codes, rows, ends, overlap, counts, join, leave, pairs):  # type: ignore[no-untyped-def]
+    """Offer the place of every row to the particle of its segment that promises most; returns how many were offered.
+
+    `ends` says where segments end in `rows`. A promise is the row's of leaving and the particle's of joining, less what
+    they share, which does not change: `overlap` has the part of all marginals that lie within so many columns. A
+    particle that was offered a place is offered no other.
+    """
+    columns, found, begin = codes.shape[1], 0, 0
+    for end in ends:
+        for i in range(begin, end):
+            if counts[rows[i]] == 0:
                 continue
-            same = 0
-            for c in range(columns):
-                same += codes[rows[i], c] == codes[rows[j], c]
-            promise = leave[i] + join[j] - share[same] * own
-            if promise < lowest:
-                lowest, best = promise, j
-        if best >= 0:
-            pairs[found, 0], pairs[found, 1] = rows[i], rows[best]
-            join[best] = np.inf
-            found += 1
+            own = join[i] + leave[i]
+            lowest, best = np.float32(0), -1
+            for j in range(begin, end):
+                if leave[i] + join[j] - overlap[columns] * own >= lowest or j == i:
+                    continue
+                same = 0
+                for c in range(columns):
+                    same += codes[rows[i], c] == codes[rows[j], c]
+                promise = leave[i] + join[j] - overlap[same] * own
+                if promise < lowest:
+                    lowest, best = promise, j
+            if best >= 0:
+                pairs[found, 0], pairs[found, 1] = rows[i], rows[best]
+                join[best] = np.inf
+                found += 1
+        begin = end
     return found
 
 
 @nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
-def _judge(nodes, codes, pairs, size, excess, change):  # type: ignore[no-untyped-def]
-    """What the discrepancy changes by if pairs[i, 0] gives its place to pairs[i, 1]."""
+def judge(nodes, codes, pairs, excess, change):  # type: ignore[no-untyped-def]
+    """Add to change[i] what the discrepancy changes by if pairs[i, 0] gives its place to pairs[i, 1]."""
     old, new = (
         np.empty((codes.shape[1], _LANES), np.uint32),
         np.empty((codes.shape[1], _LANES), np.uint32),
     )
     depths = nodes[:, 0].max() + 2
     olds, news = np.zeros((depths, _LANES), np.uint32), np.zeros((depths, _LANES), np.uint32)
-    change[:size] = 0
-    for first in range(0, size, _LANES):
-        lanes = min(_LANES, size - first)
+    less, more = np.empty(_LANES, np.float32), np.empty(_LANES, np.float32)
+    for first in range(0, len(pairs), _LANES):
+        lanes = min(_LANES, len(pairs) - first)
         for i in range(lanes):
             for c in range(codes.shape[1]):
                 old[c, i], new[c, i] = codes[pairs[first + i, 0], c], codes[pairs[first + i, 1], c]
@@ -121,10 +100,12 @@ def _judge(nodes, codes, pairs, size, excess, change):  # type: ignore[no-untype
             _number(news[depth], new[column], radix, news[depth + 1], lanes)
             if start < 0:
                 continue
-            table, here, there = excess[start:], olds[depth + 1], news[depth + 1]
+            here, there = olds[depth + 1], news[depth + 1]
             for i in range(lanes):
-                both = min(max(_ONE - _TWO * table[here[i]], -_ONE), _ONE)
-                both += min(max(_ONE + _TWO * table[there[i]], -_ONE), _ONE)
+                less[i], more[i] = excess[start + here[i]], excess[start + there[i]]
+            for i in range(lanes):
+                both = min(max(_ONE - _TWO * less[i], -_ONE), _ONE)
+                both += min(max(_ONE + _TWO * more[i], -_ONE), _ONE)
                 total[i] += both if here[i] != there[i] else np.float32(0)
 
 
@@ -165,5 +146,5 @@ def exchange(nodes, codes, pairs, counts, excess):  # type: ignore[no-untyped-de
         counts[pairs[i, 0]] -= 1
         counts[pairs[i, 1]] += 1
         made += 1
-        gained -= change
+        gained -= float(change)
     return made, gained

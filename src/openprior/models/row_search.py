@@ -1,11 +1,10 @@
 """The search for rows: passes over all rows, in which each may give its place to a particle like it.
 
-A pass sorts the particles by their columns, shuffled anew, and cuts this order into segments: what lies in one agrees in
-the leading columns. A row looks at all particles of its segment. Looking is cheap, because what a row gains by leaving
-and a particle by joining are sums over cells of their own, from a part of the marginals, and only what they share
-is estimated (measured on ADULT: correlation 0.99 with the true change by all marginals, 0.97 by a quarter). The most
-promising particle is then judged by all marginals; what passes is judged once more as counts are by then, so no
-exchange raises the discrepancy.
+A pass sorts the particles by their columns, shuffled anew, and cuts this order into segments: what lies in one agrees
+in the leading columns. A row looks at all particles of its segment. That is cheap, because what a row gains by leaving
+and a particle by joining are sums over the cells of each, and only what the two share is estimated (measured on
+ADULT: a correlation of 0.99 with the true change); a part of the marginals is enough. The most promising particle is
+judged by all marginals, and what passes once more as counts are by then, so no exchange raises the discrepancy.
 
 The offers of a batch of segments see the same counts and are made on all cores; the exchanges follow one by one. So
 the outcome depends on the seed and not on the number of threads.
@@ -21,34 +20,44 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.cores import workers
-from openprior.models.exchanges import exchange, offers
+from openprior.models.exchanges import exchange, judge, offer, promises
 from openprior.tables.table import Table
 
 __all__ = ["Search", "sorted_order"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Changes = NDArray[np.float32]
 
 _ROWS, _PARTICLES = 8, 64
 """A segment has the weight of so many rows, and so many particles; the larger of the two."""
-_BATCH, _BATCHES = 2048, 16
-"""Rows whose offers see the same counts, and the fewest batches of a pass."""
-_FEWEST = 64
+_BATCH, _BATCHES, _FEW = 2048, 16, 32
+"""Most rows whose offers see the same counts; the fewest batches of a pass, unless their rows were too few."""
+_SMALL = 1 << 18
+"""Cells to look up that are not worth another thread."""
+_GROUP = 64
+"""Exchanges that are judged at once before the first of them is made."""
+_FEWEST, _MOST = 64, 1000
 """Marginals by which particles are looked at, if there are so many."""
 _CHURN = 8.0
 """How much of a cell changes in the meantime: its excess weighs 1/√(1 + 8·target) (measured: 3 to 25 alike)."""
-_PASSES = 12
-_LITTLE = 0.025
-"""A pass that gains less than this share of what all have gained is the last."""
-_NOTHING = 5e-4
-"""A discrepancy of this share of the rows, in the mean marginal, is not worth a search."""
+_PASSES = 30
+_LITTLE, _CHEAP = 0.025, 1e8
+"""A pass that gains less than this share of what all have gained is the last; a fifth of it, before so many cells were
+looked up."""
 
 
 def sorted_order(particles: Table, rng: np.random.Generator) -> Ints:
-    """The particles sorted by their columns, these in random order; by 64 bits of them, which is enough."""
-    names = [particles.domain.attributes[i] for i in rng.permutation(len(particles.domain))]
-    leading = Table(particles.domain.project(names), tuple(particles.column(a) for a in names))
-    return np.argsort(leading.words()[0], kind="stable")
+    """The particles sorted by their columns, these in random order: by as many as 64 bits hold, which is enough."""
+    key, room = np.zeros(particles.n, np.uint64), 1 << 64
+    for i in rng.permutation(len(particles.domain)):
+        size = particles.domain.shape[i]
+        if size > room:
+            break
+        key *= np.uint64(size)
+        key += particles.columns[i]
+        room //= size
+    return np.argsort(key, kind="stable")
 
 
 class Search:
@@ -76,22 +85,24 @@ class Search:
         self._turn = 0
         self._left = 0.0
 
-    def run(self, effort: float) -> None:
-        """Passes, until the effort is spent or little is gained."""
-        if np.abs(self._excess).sum(dtype=np.float64) < _NOTHING * self._rows * self._marginals:
-            return
+    def run(self, effort: float, enough: float) -> None:
+        """Passes, until the effort is spent, little is gained, or the discrepancy is small enough."""
+        discrepancy = float(np.abs(self._excess).sum(dtype=np.float64))
+        allowed = enough * self._rows * self._marginals
         self._left, gained = effort, 0.0
         with ThreadPoolExecutor(workers()) as pool:
             for _ in range(_PASSES):
+                if self._left <= 0 or discrepancy - gained <= allowed:
+                    return
                 more = self._pass(pool)
                 gained += more
-                if self._left <= 0 or more <= _LITTLE * gained:
+                if more <= (_LITTLE if effort - self._left > _CHEAP else _LITTLE / 5) * gained:
                     return
 
     def _split(self, cells: Cells) -> list[Ints]:
         """Parts of the marginals, one of which a batch looks at: so many that looking takes as long as judging."""
         held = np.count_nonzero(self._counts)
-        look = np.clip(2 * self._marginals * held / self._particles.n, _FEWEST, self._marginals)
+        look = np.clip(2 * self._marginals * held / self._particles.n, _FEWEST, _MOST)
         parts = max(round(self._marginals / look), 1)
         order = self._rng.permutation(self._marginals)
         return [_tree(cells, order[i::parts]) for i in range(parts)] if parts > 1 else [self._tree]
@@ -103,9 +114,9 @@ class Search:
         marks = np.floor(np.cumsum(self._share[order]) / weight + self._rng.random())
         starts = np.concatenate([[0], np.flatnonzero(np.diff(marks)) + 1, [len(order)]])
         segments = self._rng.permutation(len(starts) - 1)
-        batches = min(max(_BATCHES, self._rows // _BATCH), len(segments))
+        batches = max(self._rows // _BATCH, min(_BATCHES, self._rows // _FEW), 1)
         gained = 0.0
-        for batch in np.array_split(segments, batches):
+        for batch in np.array_split(segments, min(batches, len(segments))):
             if self._left <= 0:
                 break
             gained += self._batch(order, starts, batch, pool)
@@ -116,28 +127,38 @@ class Search:
         few = self._parts[self._turn % len(self._parts)]
         self._turn += 1
 
-        def look(some: Ints) -> tuple[Ints, NDArray[np.float32]]:
-            size = int((starts[some + 1] - starts[some]).sum())
-            pairs, change = np.empty((size, 2), np.int64), np.empty(size, np.float32)
-            found = offers(
-                few, self._tree, self._codes, order, starts, some, self._overlap,
-                self._counts, self._excess, self._ease, pairs, change,
-            )  # fmt: skip
-            return pairs[:found], change[:found]
+        def look(some: Ints) -> tuple[Ints, Changes]:
+            sizes = starts[some + 1] - starts[some]
+            ends = np.cumsum(sizes)
+            rows = order[np.arange(sizes.sum()) + np.repeat(starts[some + 1] - ends, sizes)]
+            join, leave = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.float32)
+            promises(few, self._codes, rows, self._excess, self._ease, join, leave)
+            pairs = np.empty((len(rows), 2), np.int64)
+            pairs = pairs[: offer(self._codes, rows, ends, self._overlap, self._counts, join, leave, pairs)]
+            change = np.zeros(len(pairs), np.float32)
+            judge(self._tree, self._codes, pairs, self._excess, change)
+            return pairs, change
 
-        parts = list(pool.map(look, np.array_split(segments, workers())))
-        pairs, change = (np.concatenate(p) for p in zip(*parts, strict=True))
-        hopeful = np.flatnonzero(
-            change < math.sqrt(self._marginals)
-        )  # others' exchanges change it by about as much
-        hopeful = hopeful[np.argsort(change[hopeful], kind="stable")]
-        _, gained = exchange(self._tree, self._codes, pairs[hopeful], self._counts, self._excess)
         looked = int((starts[segments + 1] - starts[segments]).sum()) * self._marginals / len(self._parts)
-        self._left -= looked + 2 * (len(pairs) + 2 * len(hopeful)) * self._marginals
-        return float(gained)
+        threads = workers() if looked > _SMALL else 1
+        parts = list(pool.map(look, np.array_split(segments, threads))) if threads > 1 else [look(segments)]
+        pairs, change = (np.concatenate(p) for p in zip(*parts, strict=True))
+        near = math.sqrt(self._marginals)  # what others' exchanges change a judgement by, about
+        hopeful = np.flatnonzero(change < near)
+        hopeful = hopeful[np.argsort(change[hopeful], kind="stable")]
+        gained, again = 0.0, 0
+        for first in range(0, len(hopeful), _GROUP):
+            group = pairs[hopeful[first : first + _GROUP]]
+            change = np.zeros(len(group), np.float32)
+            judge(self._tree, self._codes, group, self._excess, change)
+            group = group[change < 0]
+            gained += exchange(self._tree, self._codes, group, self._counts, self._excess)[1]
+            again += len(group)
+        self._left -= looked + 2 * (len(pairs) + len(hopeful) + 3 * again) * self._marginals
+        return gained
 
 
-def _overlap(cells: Cells) -> NDArray[np.float32]:
+def _overlap(cells: Cells) -> Changes:
     """The share of all marginals that lie within 0, 1, … shared columns, if columns are alike."""
     columns = len(cells.domain)
     sizes = Counter(len(m) for m in cells.marginals)

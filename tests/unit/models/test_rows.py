@@ -5,9 +5,7 @@ import pytest
 
 import openprior.models.row_search as row_search
 import openprior.models.rows as rows_module
-from openprior.counting.cells import Cells
-from openprior.counting.local import count_table
-from openprior.models.exchanges import exchange
+from openprior.counting.local import RowCounter, count_table
 from openprior.models.rows import choose_rows
 from openprior.models.support import SupportModel
 from openprior.questions.workload import Marginal, all_marginals
@@ -48,35 +46,6 @@ def test_the_discrepancy_falls(seed: int, k: int) -> None:
     assert found[-1] < 0.6 * found[0]
 
 
-def test_no_exchange_raises_the_discrepancy_and_the_excess_stays_current() -> None:
-    table, weights, targets = problem()
-    distinct, _ = rows_module._merge(table, weights)
-    rng = np.random.default_rng(0)
-    cells = Cells(table.domain, targets)
-    flat = np.concatenate([t * (200 / t.sum()) for t in targets.values()])
-    counts = np.bincount(rng.integers(0, distinct.n, 200), minlength=distinct.n)
-
-    def excess() -> np.ndarray:
-        found = count_table(distinct.take(np.repeat(np.arange(distinct.n), counts)), cells.marginals)
-        return np.concatenate(list(found.values())) - flat
-
-    kept, nodes = excess().astype(np.float32), row_search._tree(cells, range(len(cells.marginals)))
-    codes = np.stack(distinct.columns, axis=1).astype(np.uint32)
-    before, total = np.abs(excess()).sum(), 0
-    for _ in range(30):
-        pairs = rng.integers(0, distinct.n, (200, 2))
-        made, gained = exchange(nodes, codes, pairs, counts, kept)
-        total += made
-        after = np.abs(excess()).sum()
-        assert counts.min() >= 0
-        assert counts.sum() == 200
-        assert before - after == pytest.approx(gained, abs=1e-2)
-        assert gained >= 0
-        before = after
-        np.testing.assert_allclose(kept, excess(), atol=1e-3)
-    assert total > 50
-
-
 def test_rows_that_can_be_had_exactly_are_nearly_found() -> None:
     table = random_table(SIZES, 100, 5)
     targets: Targets = {m: c * 3.5 for m, c in count_table(table, [("a", "b"), ("c",), ("d", "e")]).items()}
@@ -102,6 +71,47 @@ def test_the_seed_decides() -> None:
     )
     assert all((a == b).all() for a, b in zip(first.columns, second.columns, strict=True))
     assert any((a != b).any() for a, b in zip(first.columns, other.columns, strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_neither_threads_nor_a_given_counter_matter(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    table, weights, targets = problem()
+    plain = choose_rows(table, weights, 400, targets, np.random.default_rng(4))
+    monkeypatch.setattr(row_search, "_SMALL", 0)
+    monkeypatch.setattr(row_search, "workers", lambda: threads)
+    counter = RowCounter(table, targets)
+    other = choose_rows(table, weights, 400, targets, np.random.default_rng(4), counter=counter)
+    assert all((a == b).all() for a, b in zip(plain.columns, other.columns, strict=True))
+
+
+def test_what_is_close_enough_is_left_as_it_is() -> None:
+    table, weights, targets = problem()
+    found = {}
+    for enough in (0.0, 0.1, 10.0):
+        rows = choose_rows(table, weights, 200, targets, np.random.default_rng(0), enough=enough)
+        found[enough] = discrepancy(rows, targets) / 200 / len(targets)
+    assert found[0.0] < found[0.1] <= 0.1 < found[10.0]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 200, 100_000])
+def test_rounding_keeps_every_share_within_one_row(rows: int) -> None:
+    table, weights, _ = problem()
+    places, mass = rows_module._merge(table, weights)
+    expected = mass * (rows / mass.sum())
+    total = np.zeros(len(mass))
+    for seed in range(40):
+        counts = rows_module._rounded(table.take(places), mass, rows, np.random.default_rng(seed))
+        assert counts.sum() == rows
+        assert np.abs(counts - expected).max() < 1 + 1e-6
+        total += counts
+    assert abs(float(((total / 40 - expected) * np.sign(expected % 1 - 0.5)).mean())) < 0.03
+
+
+def test_many_more_rows_than_particles() -> None:
+    table, weights, targets = problem()
+    rows = choose_rows(table, weights, 1_000_000, targets, np.random.default_rng(0))
+    assert rows.n == 1_000_000
+    assert discrepancy(rows, targets) / rows.n / len(targets) < 1e-3
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 1000])

@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 
 _EFFORT = 1.5e9
 """Cells looked up while rows are chosen."""
+_ENOUGH, _DOUBTED, _NOTHING = 1 / 20, 12, 5e-4
+"""Rows need not be closer to the answers than this part of the error that these have themselves, as so many marginals
+tell: what is left adds a few thousandths to it. Nor closer than the third, as a share of the rows."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,25 @@ class TiltedModel(Model):
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """Particles chosen so that the rows' marginals are close to the model's answers."""
-        targets = self.answers(self.marginals)
-        return choose_rows(self.particles, self.weights, rows, targets, rng, effort=_EFFORT)
+        counter = self._counter(self.marginals)
+        targets = counter.cells.split(counter.answers(self.weights))
+        enough = _ENOUGH * self._doubt(rng) if rows > self.particles.n else 0.0
+        return choose_rows(
+            self.particles,
+            self.weights,
+            rows,
+            targets,
+            rng,
+            effort=_EFFORT,
+            enough=max(enough, _NOTHING),
+            counter=counter,
+        )
+
+    def _doubt(self, rng: np.random.Generator) -> float:
+        """The expected error of a marginal's answers, Σ|answer − truth| as a share of the rows; of a few marginals."""
+        few = rng.permutation(len(self.marginals))[:_DOUBTED]
+        errors = self.standard_errors([self.marginals[i] for i in few]) if self.total > 0 else {}
+        return float(np.median([e.sum() for e in errors.values()] or [0.0])) / max(self.total, 1.0)
 
     def sample_parts(self, rows: int, parts: int, rng: np.random.Generator) -> Sequence[DrawPart]:
         """Rounded once, with marginals close to the model's answers, then split."""
