@@ -159,7 +159,7 @@ class Tilt(Mechanism):
         with phase("comparing with no public table"):
             other = without()
         cells = Cells(curator.domain, workload.marginals)
-        answers = [cells.split(t.answers(cells)) for t in (tilting, other)]
+        answers = [cells.split(t.flat(cells)) for t in (tilting, other)]
         if keep_better(curator, answers, workload, rho, favour=2.0) == 0:
             return tilting
         curator.remark("The public table was not used: independent columns came closer.")
@@ -186,7 +186,7 @@ class Tilt(Mechanism):
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
             self._enough_particles(tilting, sigma)
-            model = tilting.answers(cells)
+            model = tilting.flat(cells)
             left = tilting.left_after(model, cells.offsets, sigma)
             return MarginalScores(cells, model, weights, -left)
 

@@ -66,7 +66,11 @@ class Tilting:
         """
         return most_likely(self._evidence, self._guess, _SPREAD)
 
-    def answers(self, cells: Cells) -> Floats:
+    def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
+        """Estimated counts."""
+        return self.particles.answers(marginals)
+
+    def flat(self, cells: Cells) -> Floats:
         """Estimated counts of all cells, in one vector."""
         return self.particles.flat(cells)
 
