@@ -9,6 +9,7 @@ particles.py     a cloud of weighted particles
 blocks.py        what was measured, marginal by marginal, as the compiled loops read it
 raking.py        weights that meet noisy marginals, and how far each is trusted
 remainder.py     what is left of a marginal's error once it is measured
+independent.py   independent columns, which a public table has to be better than
 tilting.py       the tilted prior while it is learnt
 replicates.py    how sure its answers are
 tilted_model.py  the finished distribution
