@@ -8,7 +8,7 @@ real weights alike, and release the GIL.
 import numba as nb
 import numpy as np
 
-__all__ = ["distance", "distances", "distribute", "tally"]
+__all__ = ["distance", "distances", "distribute", "largest_sum", "tally"]
 
 _BLOCK = 4096
 
@@ -115,3 +115,20 @@ def distances(counts, reference, offsets, grid):  # type: ignore[no-untyped-def]
         start, end = offsets[i], offsets[i + 1]
         found[i] = distance(counts[start:end], reference[start:end], grid)
     return found
+
+
+@nb.njit(nogil=True, cache=True)
+def largest_sum(numbers, offsets, limit):  # type: ignore[no-untyped-def]
+    """The largest Σ|numbers| of a segment offsets[i] : offsets[i + 1]; infinite if a number is not within the limit, or
+    none at all."""
+    largest = 0.0
+    for i in range(len(offsets) - 1):
+        total, outside = 0.0, 0
+        for j in range(offsets[i], offsets[i + 1]):
+            size = abs(numbers[j])
+            outside += not size <= limit
+            total += size
+        if outside:
+            return np.inf
+        largest = max(largest, total)
+    return largest

@@ -13,7 +13,6 @@ and of outcomes already paid for: post-processing, and fully adaptive compositio
 
 import copy
 import math
-from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -130,8 +129,9 @@ class Tilt(Mechanism):
             return tilting
 
         tilting = start(prior)
-        if prior.rows:
-            tilting = self._screened(curator, tilting, lambda: start(uniform_prior(domain)), workload)
+        if prior.rows and not self._public_is_better(curator, tilting, first, workload):
+            curator.remark("The public table was not used: independent columns came closer.")
+            tilting = start(uniform_prior(domain))
         self._rounds(curator, tilting, closure, workload, progress)
         if not tilting.prior.rows:
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
@@ -161,26 +161,22 @@ class Tilt(Mechanism):
         saving = 1.5e-6 * particles + 2.7e-7 * sizes.cells
         return Outlay(prior * bool(sizes.public_rows) + (4 + rounds) * each + fit + rows + saving, 150.0)
 
-    def _screened(
-        self, curator: Curator, tilting: Tilting, without: Callable[[], Tilting], workload: Workload
-    ) -> Tilting:
-        """The model with the public prior, or without it if that comes clearly closer to the workload.
+    def _public_is_better(
+        self, curator: Curator, tilting: Tilting, first: list[Measurement], workload: Workload
+    ) -> bool:
+        """Whether to go on with the public prior; not if independent columns come clearly closer to the workload.
 
         The choice costs what tells apart two models whose errors differ by a few hundredths; where that much cannot be
-        bought, the noise would decide, and the public prior is kept unasked.
+        bought, the noise would decide, and the public prior is kept unasked. Both answer from as many particles.
         """
         sharp = 2 * curator.unit.l1 / (_SHARP * tilting.total)
         rho = min(exponential_rho(sharp), self.screen * curator.remaining)
         if exponential_epsilon(rho) < sharp / _BLUNT:
-            return tilting
-        with phase("comparing with no public table"):
-            other = without()
+            return True
         cells = Cells(curator.domain, workload.marginals)
-        answers = [cells.split(t.answers(cells)) for t in (tilting, other)]
-        if keep_better(curator, answers, workload, rho, favour=2.0) == 0:
-            return tilting
-        curator.remark("The public table was not used: independent columns came closer.")
-        return other
+        with phase("comparing with no public table"):
+            answers = [cells.split(a) for a in (tilting.flat(cells), tilting.without_prior(first, cells))]
+        return keep_better(curator, answers, workload, rho, favour=2.0) == 0
 
     def _rounds(
         self,
@@ -203,7 +199,7 @@ class Tilt(Mechanism):
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
             self._enough_particles(tilting, sigma)
-            model = tilting.answers(cells)
+            model = tilting.flat(cells)
             left = tilting.left_after(model, cells.offsets, sigma)
             return MarginalScores(cells, model, weights, -left)
 

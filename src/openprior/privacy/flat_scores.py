@@ -58,7 +58,7 @@ class _Flat:
         expected = [math.prod(sizes[a] for a in m) for m in self.marginals]
         if self._offsets[0] or np.diff(self._offsets).tolist() != expected:
             raise PrivacyError("the segments of flat scores are not the cells of their marginals")
-        if not summable(self.answers, self._offsets[:-1]):
+        if not summable(self.answers, self._offsets):
             raise PrivacyError("scores have an answer that is not finite, or beyond 2^40 rows")
 
     def _steps(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -33,12 +33,14 @@ def within(numbers: NDArray[np.float64]) -> bool:
     )
 
 
-def summable(reference: NDArray[np.float64], starts: NDArray[np.int64] | None = None) -> bool:
+def summable(reference: NDArray[np.float64], offsets: NDArray[np.int64] | None = None) -> bool:
     """Finite, and so small that its distance to any counts, in steps of the grid, is exact in 64 bits; that of every
-    segment, where it has several that begin at `starts`."""
-    if not within(reference):
+    segment offsets[i] : offsets[i + 1], where it has several."""
+    from openprior.counting.tally import largest_sum
+
+    if reference.dtype.kind not in "fiu":
         return False
     # As doubles: a sum of integers could wrap around.
-    sizes = np.abs(reference.astype(np.float64, copy=False))
-    sums = sizes.sum() if starts is None else np.add.reduceat(sizes, starts)
-    return bool(np.all(sums <= _LARGEST_SUM))
+    numbers = np.ascontiguousarray(reference, np.float64).reshape(-1)
+    segments = np.array([0, len(numbers)]) if offsets is None else offsets
+    return bool(largest_sum(numbers, segments, LARGEST) <= _LARGEST_SUM)

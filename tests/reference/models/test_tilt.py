@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2
 
-from openprior.models.tilted import moves
+from openprior.models.tilted import draws
 from openprior.models.tilted.classes import Classes, fit_classes
 from openprior.models.tilted.held_out import on_simplex
 from openprior.models.tilted.moves import PriorArrays, TiltArrays, draw, potentials, sweep
@@ -131,23 +131,24 @@ def make_tilt(
 ) -> TiltArrays:
     rng = np.random.default_rng(seed)
     widest = max((len(b) for b in blocks), default=1)
-    attributes = np.full((len(blocks), widest), -1, np.int64)
+    attributes = np.zeros((len(blocks), widest), np.int64)
     strides, starts, length = np.zeros_like(attributes), [], 0
-    of: list[list[tuple[int, int]]] = [[] for _ in shape]
+    of: list[list[list[int]]] = [[] for _ in shape]
     for i, block in enumerate(blocks):
+        steps = [math.prod(shape[b] for b in block[j + 1 :]) for j in range(len(block))]
+        attributes[i, : len(block)], strides[i, : len(block)] = block, steps
+        for a, step in zip(block, steps, strict=True):
+            others = [x for pair in zip(block, steps, strict=True) if pair[0] != a for x in pair]
+            of[a].append([length, step, *others])
         starts.append(length)
         length += math.prod(shape[a] for a in block)
-        for j, a in enumerate(block):
-            attributes[i, j] = a
-            strides[i, j] = math.prod(shape[b] for b in block[j + 1 :])
-            of[a].append((i, int(strides[i, j])))
-    most = max(1, *(len(o) for o in of))
-    blocks_of, stride_of = np.full((len(shape), most), -1, np.int64), np.zeros((len(shape), most), np.int64)
+    links = np.zeros((len(shape), max(1, *(len(o) for o in of)), 2 * widest), np.int64)
     for a, own in enumerate(of):
-        for j, (i, stride) in enumerate(own):
-            blocks_of[a, j], stride_of[a, j] = i, stride
+        for j, link in enumerate(own):
+            links[a, j, : len(link)] = link
     theta = rng.normal(0, scale, length + 1).astype(np.float32)
-    return TiltArrays(attributes, strides, np.array(starts, np.int64), theta, blocks_of, stride_of)
+    degrees = np.array([len(o) for o in of])
+    return TiltArrays(attributes, strides, np.array(starts, np.int64), theta, np.exp(-theta), links, degrees)
 
 
 def brute_potential(
@@ -266,7 +267,8 @@ def test_tilting_hands_its_blocks_over_as_they_are() -> None:
     assert np.ptp(by_hand) > 0.1
     for a in range(4):
         with_a = [i for i, block in enumerate(blocks) if a in block]
-        assert [int(b) for b in t.of[a] if b >= 0] == with_a
+        assert [int(np.flatnonzero(t.starts == x)[0]) for x in t.links[a, : t.degrees[a], 0]] == with_a
+    np.testing.assert_allclose(t.factors, np.exp(-t.theta), rtol=1e-5)
 
 
 def exact_states(
@@ -337,7 +339,7 @@ def test_the_networks_of_these_tests_have_children_that_matter() -> None:
     )
 
 
-@pytest.mark.parametrize("damage", ["class shares", "redraw", "theta", "blocks"])
+@pytest.mark.parametrize("damage", ["class shares", "redraw", "theta", "factors", "blocks"])
 def test_a_sweep_that_reads_something_else_is_found_out(damage: str) -> None:
     """The tests above have power: a small error in one part of prior or tilt shows."""
     p, t = make_prior("mixed"), make_tilt(BLOCKS["two-way"], SHAPE, 2)
@@ -349,8 +351,10 @@ def test_a_sweep_that_reads_something_else_is_found_out(damage: str) -> None:
         p = p._replace(redraw=0.4)
     elif damage == "theta":
         t = t._replace(theta=t.theta * np.float32(0.85))
+    elif damage == "factors":
+        t = t._replace(factors=t.factors ** np.float32(0.85))
     else:
-        t = t._replace(of=np.where(np.arange(4)[:, None] == 2, -1, t.of))
+        t = t._replace(degrees=np.where(np.arange(4) == 2, 0, t.degrees))
     run_sweeps(p, t, codes, k, o, 6, 1)
     assert improbable(state_counts(target, kinds, origins, codes, k, o), target) < 1e-6
 
@@ -390,7 +394,7 @@ def test_fresh_draws_are_all_taken_without_a_tilt() -> None:
 
 def test_a_pick_is_never_a_value_of_probability_zero() -> None:
     numbers = np.array([0.0, 0.25, 0.0, 0.25, 0.0])
-    assert {moves._pick(numbers, 0, 5, u) for u in np.linspace(0, 0.6, 61)} == {1, 3}
+    assert {draws.pick(numbers, 0, 5, u) for u in np.linspace(0, 0.6, 61)} == {1, 3}
 
 
 # Networks.

@@ -96,7 +96,10 @@ class Histograms:
         return {m: counts_of(self.h, m) for m in marginals}
 
     def gather(self, cells: Cells, only: NDArray[np.intp]) -> NDArray[np.int64]:
-        return np.concatenate([counts_of(self.h, m) for m in cells.marginals])[only]
+        return self.flat(cells.marginals)[only]
+
+    def flat(self, marginals: tuple[Marginal, ...]) -> NDArray[np.int64]:
+        return np.concatenate([counts_of(self.h, m) for m in marginals])
 
 
 def curator(h: Histogram, unit: Unit) -> Curator:

@@ -12,10 +12,13 @@ prior_cache.py     priors that were learnt before, kept on this machine
 cache_folder.py    where they are kept
 prior_file.py      a prior as a file
 prior_checks.py    whether arrays are a prior, before compiled loops read them
-moves.py           compiled draws from the prior, and moves that leave the tilted prior as it is
+draws.py           compiled draws from the prior
+moves.py           compiled moves that leave the tilted prior as it is
 particles.py       a cloud of weighted particles
 blocks.py          what was measured, marginal by marginal, as the compiled loops read it
 raking.py          weights that meet noisy marginals, and how far each is trusted
+remainder.py       what is left of a marginal's error once it is measured
+independent.py     independent columns, which a public table has to be better than
 tilting.py         the tilted prior while it is learnt
 replicates.py      how sure its answers are
 tilted_model.py    the finished distribution

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 _REACH = 3.0
 """Log units that θ may move before the particles are drawn anew."""
+_STEEPEST = 60.0
+"""Of θ as a factor, whose products must fit a double."""
 
 
 @dataclass(eq=False)
@@ -70,24 +72,25 @@ class FlatBlocks:
 def tilt_arrays(domain: Domain, thetas: Mapping[Marginal, Floats]) -> TiltArrays:
     """Θ as the moves read it."""
     widest = max((len(m) for m in thetas), default=1)
-    attributes = np.full((len(thetas), widest), -1, np.int64)
+    attributes = np.zeros((len(thetas), widest), np.int64)
     strides = np.zeros_like(attributes)
-    of: list[list[tuple[int, int]]] = [[] for _ in domain]
-    for b, marginal in enumerate(thetas):
-        stride = 1
-        for j in reversed(range(len(marginal))):
-            a = domain.position(marginal[j])
-            attributes[b, j], strides[b, j] = a, stride
-            of[a].append((b, stride))
-            stride *= domain[marginal[j]]
-    most = max(1, *(len(blocks) for blocks in of))
-    blocks_of, stride_of = (
-        np.full((len(domain), most), -1, np.int64),
-        np.zeros((len(domain), most), np.int64),
-    )
-    for a, own in enumerate(of):
-        for j, (b, stride) in enumerate(own):
-            blocks_of[a, j], stride_of[a, j] = b, stride
     starts = np.cumsum([0, *(len(t) for t in thetas.values())])[:-1].astype(np.int64)
-    theta = np.concatenate([*thetas.values(), np.zeros(1)]).astype(np.float32)
-    return TiltArrays(attributes, strides, starts, theta, blocks_of, stride_of)
+    of: list[list[list[int]]] = [[] for _ in domain]
+    for b, marginal in enumerate(thetas):
+        places = [domain.position(a) for a in marginal]
+        steps = [domain.size(marginal[j + 1 :]) for j in range(len(marginal))]
+        attributes[b, : len(places)], strides[b, : len(steps)] = places, steps
+        for a, step in zip(places, steps, strict=True):
+            others = [
+                number for other in zip(places, steps, strict=True) if other[0] != a for number in other
+            ]
+            of[a].append([int(starts[b]), step, *others])
+    most = max(1, *(len(links) for links in of))
+    links = np.zeros((len(domain), most, 2 * widest), np.int64)
+    for a, own in enumerate(of):
+        for j, link in enumerate(own):
+            links[a, j, : len(link)] = link
+    theta = np.concatenate([*thetas.values(), np.zeros(1)])
+    factors = np.exp(-np.clip(theta, -_STEEPEST, _STEEPEST)).astype(np.float32)
+    degrees = np.array([len(own) for own in of], np.int64)
+    return TiltArrays(attributes, strides, starts, theta.astype(np.float32), factors, links, degrees)

@@ -1,10 +1,9 @@
-"""The compiled loops of a tilted prior: fresh draws, and moves of particles that leave p ∝ p₀·exp(−Θ) as it is.
+"""The compiled moves of particles, which leave p ∝ p₀·exp(−Θ) as it is.
 
-A particle is a row of codes with its origin: the kind of prior it came from (classes, anchors or networks) and which
-class, anchor or network. A *fresh draw* x′ from p₀ replaces x with probability min(1, exp(Θ(x) − Θ(x′))); the density
-of p₀ cancels. A *Gibbs pass* redraws one attribute after the other given its origin: from its conditional times
-exp(−Θ), exactly for classes and anchors; for networks that is a proposal, accepted by what the attribute's children
-say. Particles are moved in chunks, each with a generator of its own, so that threads change nothing.
+A *fresh draw* x′ from p₀ replaces x with probability min(1, exp(Θ(x) − Θ(x′))); the density of p₀ cancels. A *Gibbs
+pass* redraws one attribute after the other given its origin: from its conditional times exp(−Θ), exactly for classes
+and anchors; for networks that is a proposal, accepted by what the attribute's children say. Particles are moved in
+chunks, each with a generator of its own, so that threads change nothing.
 """
 
 from typing import NamedTuple
@@ -13,273 +12,161 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ANCHORS",
-    "CHUNK",
-    "CLASSES",
-    "NETWORKS",
-    "PriorArrays",
-    "TiltArrays",
-    "draw",
-    "potentials",
-    "sweep",
-]
+from openprior.models.tilted.draws import ANCHORS, CLASSES, NETWORKS, PriorArrays, draw, pick, row_of, uniform
 
-CLASSES, ANCHORS, NETWORKS = 0, 1, 2
-CHUNK = 2048
+__all__ = ["CHUNK", "PriorArrays", "TiltArrays", "draw", "potentials", "sweep"]
 
-
-class PriorArrays(NamedTuple):
-    """A prior as the loops read it."""
-
-    sizes: NDArray[np.int64]
-    kinds: NDArray[np.float64]
-    """Cumulative shares of classes, anchors, networks."""
-    redraw: float
-    """h: the probability with which an anchor's attribute is redrawn from its class."""
-    class_ends: NDArray[np.float64]
-    values: NDArray[np.float32]
-    starts: NDArray[np.int64]
-    anchors: NDArray[np.uint16]
-    member: NDArray[np.int32]
-    order: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    strides: NDArray[np.int64]
-    index_start: NDArray[np.int64]
-    table_start: NDArray[np.int64]
-    row_of: NDArray[np.int32]
-    table: NDArray[np.float32]
-    children: NDArray[np.int64]
+CHUNK = 8192
 
 
 class TiltArrays(NamedTuple):
     """Θ as the loops read it: blocks with their attributes and strides, and the blocks of every attribute."""
 
     attributes: NDArray[np.int64]
-    """[block, place]; -1 where there is none."""
+    """[block, place]; where there is none, attribute 0 with stride 0."""
     strides: NDArray[np.int64]
     starts: NDArray[np.int64]
     theta: NDArray[np.float32]
-    of: NDArray[np.int64]
-    """[attribute, place]: the blocks that have it; -1 where there is none."""
-    stride_of: NDArray[np.int64]
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _uniform(state):  # type: ignore[no-untyped-def]
-    """The next number in [0, 1) of SplitMix64."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@nb.njit(nogil=True, cache=True)
-def _row(p, k, a, x):  # type: ignore[no-untyped-def]
-    """Where the distribution of attribute a given its parents begins."""
-    context = p.index_start[k, a]
-    for j in range(p.parents.shape[2]):
-        b = p.parents[k, a, j]
-        if b < 0:
-            break
-        context += p.strides[k, a, j] * x[b]
-    return p.table_start[k, a] + np.int64(p.row_of[context]) * p.sizes[a]
-
-
-@nb.njit(nogil=True, cache=True)
-def _pick(numbers, start, size, u):  # type: ignore[no-untyped-def]
-    """A value by its probability; u is uniform times the sum."""
-    for v in range(size):
-        u -= numbers[start + v]
-        if u < 0:
-            return v
-    v = size - 1
-    while v > 0 and numbers[start + v] <= 0:
-        v -= 1
-    return v
-
-
-@nb.njit(nogil=True, cache=True)
-def _draw_one(p, x, state):  # type: ignore[no-untyped-def]
-    """A row from the prior into x; its kind and origin."""
-    u = _uniform(state)
-    kind = 0
-    while kind < 2 and u >= p.kinds[kind]:
-        kind += 1
-    d = len(p.sizes)
-    if kind == NETWORKS:
-        origin = min(int(_uniform(state) * len(p.order)), len(p.order) - 1)
-        for i in range(d):
-            a = p.order[origin, i]
-            x[a] = _pick(p.table, _row(p, origin, a, x), p.sizes[a], _uniform(state))
-        return kind, origin
-    if kind == CLASSES:
-        origin = np.searchsorted(p.class_ends, _uniform(state), side="right")
-        origin = min(origin, len(p.class_ends) - 1)
-        for a in range(d):
-            x[a] = _pick(p.values[origin], p.starts[a], p.sizes[a], _uniform(state))
-        return kind, origin
-    origin = min(int(_uniform(state) * len(p.anchors)), len(p.anchors) - 1)
-    z = p.member[origin]
-    for a in range(d):
-        if _uniform(state) >= p.redraw:
-            x[a] = p.anchors[origin, a]
-        else:
-            x[a] = _pick(p.values[z], p.starts[a], p.sizes[a], _uniform(state))
-    return kind, origin
-
-
-@nb.njit(nogil=True, cache=True)
-def draw(p, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
-    """Fill the rows with fresh draws."""
-    state = np.empty(1, np.uint64)
-    state[0] = seed
-    for i in range(len(codes)):
-        kinds[i], origins[i] = _draw_one(p, codes[i], state)
-    return 0
-
-
-@nb.njit(nogil=True, cache=True)
-def _potential(t, x):  # type: ignore[no-untyped-def]
-    """Θ(x)."""
-    total = 0.0
-    for b in range(len(t.starts)):
-        cell = t.starts[b]
-        for j in range(t.attributes.shape[1]):
-            a = t.attributes[b, j]
-            if a < 0:
-                break
-            cell += t.strides[b, j] * x[a]
-        total += t.theta[cell]
-    return total
+    factors: NDArray[np.float32]
+    """exp(−θ), so that redrawing an attribute takes no exponential."""
+    links: NDArray[np.int64]
+    """[attribute, block that has it]: where the block begins, the attribute's stride, and then the other attributes and
+    their strides, in turns."""
+    degrees: NDArray[np.int64]
+    """How many blocks an attribute has."""
 
 
 @nb.njit(nogil=True, cache=True)
 def potentials(t, codes, out):  # type: ignore[no-untyped-def]
-    """Θ of every row, into out."""
-    for i in range(len(codes)):
-        out[i] = _potential(t, codes[i])
+    """Θ of every row, into out: one block after the other."""
+    theta = t.theta
+    out[:] = 0.0
+    for b in range(len(t.starts)):
+        start, attributes, strides = t.starts[b], t.attributes[b], t.strides[b]
+        for i in range(len(codes)):
+            cell = start
+            for j in range(len(attributes)):
+                cell += strides[j] * codes[i, attributes[j]]
+            out[i] += theta[cell]
     return 0
 
 
 @nb.njit(nogil=True, cache=True)
-def _tilts(t, a, size, x, out):  # type: ignore[no-untyped-def]
-    """−Θ as a function of attribute a alone, into out; blocks without a are left out."""
-    for v in range(size):
-        out[v] = 0.0
-    for j in range(t.of.shape[1]):
-        b = t.of[a, j]
-        if b < 0:
-            break
-        step = t.stride_of[a, j]
-        cell = t.starts[b] - step * x[a]
-        for i in range(t.attributes.shape[1]):
-            c = t.attributes[b, i]
-            if c < 0:
-                break
-            cell += t.strides[b, i] * x[c]
+def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ignore[no-untyped-def]
+    """Multiply the weights of all values of an attribute of particle i by exp(−Θ); blocks without it, which no value
+    changes, are left out. The sum of the weights."""
+    for j in range(degree):
+        cell, step = links[j, 0], links[j, 1]
+        for k in range(2, links.shape[1], 2):
+            cell += links[j, k + 1] * codes[i, links[j, k]]
         for v in range(size):
-            out[v] -= t.theta[cell + v * step]
+            weights[v] *= factors[cell + v * step]
+    mass = 0.0
+    for v in range(size):
+        mass += weights[v]
+    return mass
 
 
 @nb.njit(nogil=True, cache=True)
-def _redraw_class(p, x, logs, state):  # type: ignore[no-untyped-def]
-    """The class of a row, from its distribution given the row."""
-    peak = -np.inf
-    before = 0.0
-    for z in range(len(logs)):
-        total = np.log(p.class_ends[z] - before + 1e-300)
-        before = p.class_ends[z]
-        product = 1.0
-        for a in range(len(x)):
-            product *= p.values[z, p.starts[a] + x[a]]
-            if product < 1e-200:
-                total += np.log(product + 1e-300)
-                product = 1.0
-        logs[z] = total + np.log(product)
-        peak = max(peak, logs[z])
-    mass = 0.0
-    for z in range(len(logs)):
-        logs[z] = np.exp(logs[z] - peak)
-        mass += logs[z]
-    return _pick(logs, 0, len(logs), _uniform(state) * mass)
+def _redraw_class(shares, values, starts, codes, i, likely, state):  # type: ignore[no-untyped-def]
+    """The class of particle i, from its distribution given the row, or -1 where no class can have made it; `values`
+    are those of the prior, [value, class]."""
+    classes, columns = len(shares), codes.shape[1]
+    likely[:] = shares
+    for a in range(columns):
+        value = starts[a] + codes[i, a]
+        for z in range(classes):
+            likely[z] *= values[value, z]
+        if a % 8 == 7 or a == columns - 1:  # so that products of many small numbers stay above zero
+            mass = 0.0
+            for z in range(classes):
+                mass += likely[z]
+            if not mass > 0.0:
+                return -1
+            likely /= mass
+    return pick(likely, 0, classes, uniform(state))
 
 
 @nb.njit(nogil=True, cache=True)
-def _redraw_attribute(p, t, kind, origin, a, x, weights, state):  # type: ignore[no-untyped-def]
-    """One step of the Gibbs pass."""
-    size = p.sizes[a]
-    if size < 2:
-        return
-    _tilts(t, a, size, x, weights)
-    peak = -np.inf
-    for v in range(size):
-        peak = max(peak, weights[v])
-    mass = 0.0
-    if kind == NETWORKS:
-        row = _row(p, origin, a, x)
-        for v in range(size):
-            weights[v] = p.table[row + v] * np.exp(weights[v] - peak)
-            mass += weights[v]
-    else:
-        z, keep, kept = np.int64(origin), 0.0, np.int64(-1)
-        redraw = 1.0
-        if kind == ANCHORS:
-            z, kept, redraw = np.int64(p.member[origin]), np.int64(p.anchors[origin, a]), p.redraw
-            keep = 1.0 - redraw
-        for v in range(size):
-            base = redraw * p.values[z, p.starts[a] + v]
-            if v == kept:
-                base += keep
-            weights[v] = base * np.exp(weights[v] - peak)
-            mass += weights[v]
-    if not mass > 0.0:
-        return
-    v, old = _pick(weights, 0, size, _uniform(state) * mass), x[a]
-    if v == old:
-        return
-    if kind != NETWORKS:
-        x[a] = v
-        return
-    ratio = 1.0
-    for j in range(p.children.shape[2]):
-        c = p.children[origin, a, j]
-        if c < 0:
-            break
-        before = p.table[_row(p, origin, c, x) + x[c]]
-        x[a] = v
-        ratio *= p.table[_row(p, origin, c, x) + x[c]] / before
-        x[a] = old
-    if _uniform(state) < ratio:
-        x[a] = v
+def _offer(p, t, fresh, state, codes, kinds, origins):  # type: ignore[no-untyped-def]
+    """Fresh draws for every particle; how many were taken."""
+    others, kinds_of, origins_of = np.empty_like(codes), np.empty_like(kinds), np.empty_like(origins)
+    now, then = np.empty(len(codes)), np.empty(len(codes))
+    potentials(t, codes, now)
+    taken = 0
+    for _ in range(fresh):
+        draw(p, np.uint64(uniform(state) * 9007199254740992.0), others, kinds_of, origins_of)
+        potentials(t, others, then)
+        for i in range(len(codes)):
+            if then[i] <= now[i] or uniform(state) < np.exp(now[i] - then[i]):
+                for a in range(codes.shape[1]):
+                    codes[i, a] = others[i, a]
+                kinds[i], origins[i], now[i] = kinds_of[i], origins_of[i], then[i]
+                taken += 1
+    return taken
 
 
 @nb.njit(nogil=True, cache=True)
 def sweep(p, t, seed, codes, kinds, origins, fresh):  # type: ignore[no-untyped-def]
-    """Move every particle: so many fresh draws offered, then a Gibbs pass over a random half of
-    the attributes. How many fresh draws were taken."""
+    """Move every particle: so many fresh draws offered, then a Gibbs pass over a random half of the attributes, one
+    attribute of all particles after the other. How many fresh draws were taken."""
     state = np.empty(1, np.uint64)
     state[0] = seed
-    d = codes.shape[1]
-    weights, other = np.empty(p.sizes.max()), np.empty(d, codes.dtype)
-    logs = np.empty(len(p.class_ends))
-    taken = 0
-    for i in range(len(codes)):
-        x = codes[i]
-        if fresh > 0:
-            now = _potential(t, x)
-            for _ in range(fresh):
-                kind, origin = _draw_one(p, other, state)
-                then = _potential(t, other)
-                if then <= now or _uniform(state) < np.exp(now - then):
-                    x[:] = other
-                    kinds[i], origins[i], now = kind, origin, then
-                    taken += 1
+    rows, columns = codes.shape
+    taken = _offer(p, t, fresh, state, codes, kinds, origins) if fresh > 0 else 0
+    # Arrays of the prior by names of their own: reading one out of the tuple takes a lock each time.
+    sizes, starts, member, anchors, redraw = p.sizes, p.starts, p.member, p.anchors, p.redraw
+    values, factors = p.values, t.factors
+    parents, strides, begin, rows_of = p.parents, p.strides, p.index_start, p.row_of
+    tables, table, children = p.table_start, p.table, p.children
+    by_value, shares = np.ascontiguousarray(p.values.T), np.diff(np.append(0.0, p.class_ends))
+    weights, likely = np.empty(sizes.max()), np.empty(len(shares))
+    for i in range(rows):
         if kinds[i] == CLASSES:
-            origins[i] = _redraw_class(p, x, logs, state)
-        for a in range(d):
-            if _uniform(state) < 0.5:
-                _redraw_attribute(p, t, kinds[i], origins[i], a, x, weights, state)
+            z = _redraw_class(shares, by_value, starts, codes, i, likely, state)
+            if z >= 0:
+                origins[i] = z
+    for a in range(columns):
+        size, start, links, degree = sizes[a], starts[a], t.links[a], t.degrees[a]
+        if size < 2:
+            continue
+        for i in range(rows):
+            if uniform(state) >= 0.5:
+                continue
+            kind, origin = kinds[i], np.int64(origins[i])
+            if kind == NETWORKS:
+                row = row_of(parents, strides, begin, rows_of, origin, a, codes, i)
+                row = tables[origin, a] + row * size
+                for v in range(size):
+                    weights[v] = table[row + v]
+            elif kind == ANCHORS:
+                z = np.int64(member[origin])
+                for v in range(size):
+                    weights[v] = redraw * values[z, start + v]
+                weights[anchors[origin, a]] += 1.0 - redraw
+            else:
+                for v in range(size):
+                    weights[v] = values[origin, start + v]
+            mass = _tilt_weights(links, degree, factors, codes, i, size, weights)
+            if not 0.0 < mass < np.inf:
+                continue
+            v, old = pick(weights, 0, size, uniform(state) * mass), codes[i, a]
+            if v == old:
+                continue
+            codes[i, a] = v
+            if kind != NETWORKS:
+                continue
+            ratio = 1.0
+            for j in range(children.shape[2]):
+                c = children[origin, a, j]
+                if c < 0:
+                    break
+                place = tables[origin, c] + codes[i, c]
+                new = row_of(parents, strides, begin, rows_of, origin, c, codes, i)
+                codes[i, a] = old
+                before = row_of(parents, strides, begin, rows_of, origin, c, codes, i)
+                codes[i, a] = v
+                ratio *= table[place + new * sizes[c]] / table[place + before * sizes[c]]
+            if uniform(state) >= ratio:
+                codes[i, a] = old
     return taken

@@ -59,7 +59,8 @@ class Particles:
     @property
     def effective(self) -> float:
         """Effective sample size, as a share of the particles."""
-        return float(self.weights.sum() ** 2 / (self.weights @ self.weights) / len(self))
+        # Not by a dot product: its threads would go on waiting for more, on cores that others need.
+        return float(self.weights.sum() ** 2 / np.square(self.weights).sum() / len(self))
 
     @property
     def shares(self) -> tuple[float, float, float]:

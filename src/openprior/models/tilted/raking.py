@@ -77,7 +77,7 @@ def _solve(right, c, t):  # type: ignore[no-untyped-def]
         e = math.exp(t)
         step = min(max((e + c * t - right) / (e + c), -2.0), 2.0)
         t -= step
-        if abs(step) < 1e-5:
+        if abs(step) < 1e-3:  # the error that is left is about its square
             break
     return max(t, -25.0)
 
@@ -98,62 +98,91 @@ def _unseen(mass, particle):  # type: ignore[no-untyped-def]
 def rake(  # type: ignore[no-untyped-def]
     cells, weights, starts, values, c, stands_out, theta, before, reach, total, missing, kappa, gaps, held
 ):
-    """One pass over all blocks: θ and the weights move in place; `gaps` gets the mass that each block moved, `held`
-    the mass that it would have moved beyond its reach.
+    """One pass over all blocks, the newest first: θ and the weights move in place; `gaps` gets the mass that each block
+    moved, `held` the mass that it would have moved beyond its reach.
 
     `cells` [block, particle] are cell numbers within the block; `before` is θ when the particles were drawn; `missing`
-    is the mass that a block's cells without particles should have; `kappa` the multipliers, kept as a warm start.
+    is the mass that a block's cells without particles should have; `kappa` the multipliers, kept as a warm start. The
+    weights by one block and the mass of the next are one loop over the particles.
     """
-    particle = total / len(weights)
-    for b in range(len(cells)):
+    blocks, largest = len(cells), 0
+    for b in range(blocks):
+        largest = max(largest, starts[b + 1] - starts[b])
+    mass, ratio = np.zeros(largest), np.ones(largest)
+    _masses(cells, blocks - 1, weights, mass)
+    for turn in range(blocks):
+        b = blocks - 1 if turn == 0 else turn - 1
         s, k = starts[b], starts[b + 1] - starts[b]
-        mass = np.zeros(k)
-        for i in range(len(weights)):
-            mass[cells[b, i]] += weights[i]
-        unseen, scale = _unseen(mass, particle), (total - missing[b]) / total
-        active = np.empty(k, np.int64)
-        base, now, new = np.empty(k), np.empty(k), np.empty(k)
-        n = 0
-        for j in range(k):
-            if mass[j] > 0:
-                now[j] = math.log(mass[j] * scale)
-                base[j], new[j] = now[j] + theta[s + j], now[j]
-            elif stands_out[s + j]:
-                base[j], new[j] = unseen, unseen - theta[s + j]
-            else:
-                theta[s + j] = 0.0
-                continue
-            active[n] = j
-            n += 1
-        beyond = 0.0
-        for _ in range(4):
-            sum_, slope, beyond = 0.0, 0.0, 0.0
-            for j in active[:n]:
-                t = _solve(values[s + j] + c[s + j] * (base[j] + kappa[b]), c[s + j], new[j])
-                wish = t
-                if mass[j] > 0:
-                    middle = base[j] - before[s + j]
-                    t = min(max(t, middle - reach), middle + reach)
-                if t != wish:
-                    beyond += abs(math.exp(wish) - math.exp(t))
-                new[j], e = t, math.exp(t)
-                sum_ += e
-                slope += c[s + j] * e / (e + c[s + j])
-            excess = sum_ - total
-            if abs(excess) < 1e-6 * total:
-                break
-            kappa[b] -= min(max(excess / slope, -2.0), 2.0)
-        ratio, held[b] = np.ones(k), beyond
-        gaps[b], missing[b], kept = 0.0, 0.0, 0.0
+        _step(
+            b, mass[:k], ratio[:k], values[s : s + k], c[s : s + k], stands_out[s : s + k], theta[s : s + k],
+            before[s : s + k], reach, total, total / len(weights), missing, kappa, gaps, held,
+        )  # fmt: skip
+        mass[:] = 0.0
+        if turn < blocks - 1:
+            for i in range(len(weights)):
+                w = weights[i] * ratio[cells[b, i]]
+                weights[i] = w
+                mass[cells[turn, i]] += w
+        else:
+            for i in range(len(weights)):
+                weights[i] *= ratio[cells[b, i]]
+
+
+@nb.njit(nogil=True, cache=True)
+def _masses(cells, b, weights, mass):  # type: ignore[no-untyped-def]
+    """The mass of every cell of a block."""
+    for i in range(len(weights)):
+        mass[cells[b, i]] += weights[i]
+
+
+@nb.njit(nogil=True, cache=True)
+def _step(  # type: ignore[no-untyped-def]
+    b, mass, ratio, values, c, stands_out, theta, before, reach, total, particle, missing, kappa, gaps, held
+):
+    """The block step: θ of a block's cells by their mass, and the ratio by which each cell's weights change."""
+    k = len(mass)
+    unseen, scale = _unseen(mass, particle), (total - missing[b]) / total
+    active = np.empty(k, np.int64)
+    base, now, new = np.empty(k), np.empty(k), np.empty(k)
+    n = 0
+    for j in range(k):
+        if mass[j] > 0:
+            now[j] = math.log(mass[j] * scale)
+            base[j], new[j] = now[j] + theta[j], now[j]
+        elif stands_out[j]:
+            base[j], new[j] = unseen, unseen - theta[j]
+        else:
+            theta[j] = 0.0
+            continue
+        active[n] = j
+        n += 1
+    beyond = 0.0
+    for _ in range(4):
+        sum_, slope, beyond = 0.0, 0.0, 0.0
         for j in active[:n]:
-            theta[s + j] = base[j] - new[j]
+            t = _solve(values[j] + c[j] * (base[j] + kappa[b]), c[j], new[j])
+            wish = t
             if mass[j] > 0:
-                gaps[b] += abs(math.exp(new[j]) - mass[j] * scale)
-                ratio[j] = math.exp(new[j] - now[j])
-                kept += mass[j] * ratio[j]
-            else:
-                missing[b] += math.exp(new[j])
-        missing[b] = min(missing[b], 0.5 * total)
-        ratio *= total / kept
-        for i in range(len(weights)):
-            weights[i] *= ratio[cells[b, i]]
+                middle = base[j] - before[j]
+                t = min(max(t, middle - reach), middle + reach)
+            if t != wish:
+                beyond += abs(math.exp(wish) - math.exp(t))
+            new[j], e = t, math.exp(t)
+            sum_ += e
+            slope += c[j] * e / (e + c[j])
+        excess = sum_ - total
+        if abs(excess) < 1e-5 * total:
+            break
+        kappa[b] -= min(max(excess / slope, -2.0), 2.0)
+    ratio[:], held[b] = 1.0, beyond
+    gaps[b], missing[b], kept = 0.0, 0.0, 0.0
+    for j in active[:n]:
+        theta[j] = base[j] - new[j]
+        if mass[j] > 0:
+            gaps[b] += abs(math.exp(new[j]) - mass[j] * scale)
+            ratio[j] = math.exp(new[j] - now[j])
+            kept += mass[j] * ratio[j]
+        else:
+            missing[b] += math.exp(new[j])
+    missing[b] = min(missing[b], 0.5 * total)
+    ratio *= total / kept

@@ -8,11 +8,13 @@ to was released before.
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cores import workers
 from openprior.counting.local import RowCounter
 from openprior.models.tilted.blocks import Block, FlatBlocks
 
@@ -53,20 +55,25 @@ def draw_replicates(
     total: float,
     rng: np.random.Generator,
 ) -> Replicates:
-    """Replicates of particles with these weights, whose cells in every block are `cells` [block, particle]."""
+    """Replicates of particles with these weights, whose cells in every block are `cells` [block, particle]; each has a
+    generator of its own, so that threads change nothing."""
     worth = int(np.clip(trust * total, _FEWEST, min(_MOST, len(weights))))
-    probabilities = weights / weights.sum()
-    chosen = np.empty((_REPLICATES, worth), np.int32)
-    raked = np.empty((_REPLICATES, worth), np.float32)
-    for r in range(_REPLICATES):
-        chosen[r] = rng.choice(len(weights), worth, p=probabilities)
-        weight = np.full(worth, total / worth)
-        flat = FlatBlocks(blocks)
-        flat.before = flat.theta.copy()
-        for s, block in zip(flat.starts, blocks, strict=False):
-            noise = rng.normal(0.0, math.sqrt(block.variance), len(block.values))
-            flat.values[s : s + len(noise)] += noise
+    ends = np.cumsum(weights)
+    sigmas = np.concatenate([np.zeros(0), *(np.full(len(b.values), math.sqrt(b.variance)) for b in blocks)])
+    seeds = rng.integers(0, 1 << 63, size=_REPLICATES)
+
+    def one(seed: int) -> tuple[NDArray[np.int32], Floats]:
+        own = np.random.default_rng(seed)
+        marks = np.sort(own.random(worth)) * ends[-1]
+        chosen = np.minimum(np.searchsorted(ends, marks, side="right"), len(ends) - 1)
+        weight, thinned = np.full(worth, total / worth), np.ascontiguousarray(cells[:, chosen])
+        noisy = FlatBlocks(blocks)
+        noisy.before = noisy.theta.copy()
+        noisy.values += own.normal(0.0, 1.0, len(sigmas)) * sigmas
         for _ in range(_PASSES if blocks else 0):
-            flat.rake(np.ascontiguousarray(cells[:, chosen[r]]), weight, total)
-        raked[r] = weight
-    return Replicates(chosen, raked)
+            noisy.rake(thinned, weight, total)
+        return chosen.astype(np.int32), weight
+
+    with ThreadPoolExecutor(workers()) as pool:
+        made = list(pool.map(one, seeds))
+    return Replicates(np.stack([c for c, _ in made]), np.stack([w for _, w in made]).astype(np.float32))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.models.tilted.blocks import Block, FlatBlocks, tilt_arrays
+from openprior.models.tilted.independent import independent_prior
 from openprior.models.tilted.moves import TiltArrays
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior
@@ -29,7 +30,7 @@ __all__ = ["Tilting"]
 
 Floats = NDArray[np.float64]
 
-_PASSES, _ATTEMPTS = 6, 3
+_PASSES, _LAST_PASSES, _ATTEMPTS = 4, 18, 3
 _UNEVEN = 0.5
 """Effective share of the particles below which they are drawn anew."""
 _SPREAD, _FADE = 1.5, 0.9
@@ -66,9 +67,19 @@ class Tilting:
         """
         return most_likely(self._evidence, self._guess, _SPREAD)
 
-    def answers(self, cells: Cells) -> Floats:
+    def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
+        """Estimated counts."""
+        return self.particles.answers(marginals)
+
+    def flat(self, cells: Cells) -> Floats:
         """Estimated counts of all cells, in one vector."""
         return self.particles.flat(cells)
+
+    def without_prior(self, singles: Iterable[Measurement], cells: Cells) -> Floats:
+        """What independent columns by these one-way marginals would answer, from as many particles."""
+        count = len(self.particles)
+        prior = independent_prior(self.domain, self.total, count, singles)
+        return Particles(prior.arrays, self.domain, self.total, count, self._rng).flat(cells)
 
     def left_after(self, answers: Floats, offsets: NDArray[np.int64], sigma: float) -> Floats:
         """What is left of the error of every marginal, by the model's own answers, once it is measured with noise σ."""
@@ -159,7 +170,7 @@ class Tilting:
     def finish(self, marginals: Iterable[Marginal], count: int, *, sweeps: int = 2) -> TiltedModel:
         """The finished model, on so many particles; `marginals` are those that its rows should meet."""
         self.spread(count, sweeps=sweeps)
-        self.fit(epochs=2, passes=3 * _PASSES)
+        self.fit(epochs=2, passes=_LAST_PASSES)
         weights, blocks = self.particles.weights, list(self._blocks.values())
         replicates = draw_replicates(
             weights, self._cells, blocks, trust=self.trust, total=self.total, rng=self._rng
