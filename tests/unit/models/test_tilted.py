@@ -18,7 +18,10 @@ from openprior.methods.tilt import Tilt
 from openprior.models.base import load_model
 from openprior.models.tilted.classes import fit_classes
 from openprior.models.tilted.conditionals import Conditionals
+from openprior.models.tilted.contexts import logs_of
+from openprior.models.tilted.held_out import agree
 from openprior.models.tilted.network import Networks, fit_networks, log_density
+from openprior.models.tilted.parents import ParentSearch
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
 from openprior.models.tilted.tilted_model import TiltedModel
@@ -95,6 +98,8 @@ AWKWARD = {
     "duplicates": ((3, 4, 2), -60),
     "300 by 300": ((300, 300), 400),
     "more values than rows": ((1000, 2, 50), 20),
+    "as many values as codes": ((65_536, 3, 65_536), 300),
+    "a hundred columns": ((2, 3, 1, 4) * 25, 60),
 }
 
 
@@ -137,7 +142,67 @@ def test_networks_and_classes_depend_on_the_seed_alone(threads: int, monkeypatch
     assert other.table.shape != first.table.shape or (other.table != first.table).any()
 
 
+def test_a_parent_tried_after_other_orders_is_worth_the_same() -> None:
+    """What an order finds does not depend on the orders before it."""
+    codes = np.stack(random_table(SIZES, 700, 2).columns, axis=1).astype(np.uint16)
+    sizes, columns, logs = np.array(list(SIZES.values())), np.ascontiguousarray(codes.T), logs_of(len(codes))
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(sizes)) for _ in range(12)]
+    for a in range(len(sizes)):
+        known = ParentSearch(a, columns, sizes, logs)
+        for order in orders:
+            before = order[: int(np.argmax(order == a))]
+            assert known.best(before) == ParentSearch(a, columns, sizes, logs).best(before)
+
+
+def test_conditionals_do_not_depend_on_which_were_made_before() -> None:
+    codes = np.stack(random_table(SIZES, 300, 3).columns, axis=1).astype(np.uint16)
+    sizes, columns = np.array(list(SIZES.values())), np.ascontiguousarray(codes.T)
+    known = Conditionals(columns, sizes, 0)
+    for parents in [[1, 2], [1, 2, 3], [1, 3], [], [2], [2, 1], [1, 2]]:
+        found, alone = known.given(parents), Conditionals(columns, sizes, 0).given(parents)
+        assert found.parents == alone.parents == tuple(parents)
+        assert (found.index == alone.index).all()
+        assert (found.table == alone.table).all()
+
+
 # Priors.
+
+
+def test_pairs_of_draws_measure_kinds_without_the_noise_of_the_draws() -> None:
+    """The products are those of the distributions drawn from, where squares of counts would be twice as large."""
+    rng = np.random.default_rng(0)
+    sizes, cells, draws = np.array([40, 50]), 2000, 1500
+    shares = rng.dirichlet(np.full(cells, 5.0), size=2)
+    truth = rng.dirichlet(np.full(cells, 5.0))
+
+    def rows(p: np.ndarray, n: int) -> np.ndarray:
+        return np.stack(np.unravel_index(rng.choice(cells, n, p=p), sizes), axis=1).astype(np.uint16)
+
+    found = [
+        agree([rows(p, draws) for p in shares], rows(truth, draws), sizes, [[0, 1]], 1e3) for _ in range(30)
+    ]
+    products = 1e3 * np.mean([p for p, _ in found], axis=0)
+    np.testing.assert_allclose(products, shares @ shares.T, rtol=0.05)
+    np.testing.assert_allclose(1e3 * np.mean([a for _, a in found], axis=0), shares @ truth, rtol=0.05)
+    assert (shares**2).sum(axis=1).max() + 1 / draws > 1.5 * products.max()
+
+
+@pytest.mark.parametrize("least", [0.0, 0.01])
+def test_marginals_too_large_to_count_in_place_are_judged_alike(least: float) -> None:
+    """The same rows spread over columns of 60,000 values: other cells, the same counts."""
+    rng = np.random.default_rng(1)
+    drawn, rows = (
+        [rng.integers(0, 7, (400, 3)).astype(np.uint16) for _ in range(4)],
+        rng.integers(0, 7, (90, 3)),
+    )
+    judges = [[0, 1, 2], [2, 0], [1]]
+    small = agree(drawn, rows.astype(np.uint16), np.array([7, 7, 7]), judges, least)
+    wide = agree(
+        [8000 * d for d in drawn], (8000 * rows).astype(np.uint16), np.array([60_000] * 3), judges, least
+    )
+    for x, y in zip(small, wide, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
 
 
 def check_prior(prior: Prior, domain: Domain) -> None:
@@ -179,6 +244,18 @@ def test_a_prior_of_many_columns() -> None:
     rng = np.random.default_rng(0)
     table = random_table({f"c{i}": int(s) for i, s in enumerate(rng.integers(1, 9, 16))}, 100, 0)
     check_prior(fit_prior(table, all_marginals(2).on(table.domain).marginals, rng), table.domain)
+
+
+def test_a_prior_is_the_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = random_table(SIZES, 400, 1)
+    marginals = all_marginals(2).on(table.domain).marginals
+    first = fit_prior(table, marginals, np.random.default_rng(2))
+    for module in (network, mixture, prior_module):
+        monkeypatch.setattr(module, "workers", lambda: 1)
+    again = fit_prior(table, marginals, np.random.default_rng(2))
+    assert first.shares == again.shares
+    for field, value in first.arrays._asdict().items():
+        assert np.array_equal(value, getattr(again.arrays, field)), field
 
 
 def test_a_prior_predicts_new_rows_better_than_the_public_table() -> None:

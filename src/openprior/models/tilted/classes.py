@@ -126,7 +126,9 @@ def _members(cells, member, logs, log_shares):  # type: ignore[no-untyped-def]
             row = logs[cells[r, a]]
             for k in range(classes):
                 total[k] += row[k]
-        peak, mass = total.max(), np.float32(0.0)
+        peak, mass = total[0], np.float32(0.0)
+        for k in range(classes):
+            peak = max(peak, total[k])
         for k in range(classes):
             member[r, k] = np.exp(total[k] - peak)
             mass += member[r, k]
@@ -148,4 +150,8 @@ def _nearest(codes, starts, member, logs, log_shares):  # type: ignore[no-untype
             row = logs[starts[a] + codes[r, a]]
             for k in range(classes):
                 total[k] += row[k]
-        member[r] = total.argmax()
+        best = 0
+        for k in range(classes):
+            if total[k] > total[best]:
+                best = k
+        member[r] = best

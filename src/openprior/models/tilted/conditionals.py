@@ -6,7 +6,7 @@ parents says which row is meant, where a context that does not occur has the row
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numba as nb
 import numpy as np
@@ -29,7 +29,7 @@ class Conditional:
     table: NDArray[np.float32]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Level:
     """What is known of a list of parents, as the next longer list needs it."""
 
@@ -40,12 +40,12 @@ class _Level:
     index: NDArray[np.int32]
     tables: list[NDArray[np.float32]]
     rows: int
-    next: dict[int, "_Level | None"] = field(default_factory=dict)
-    """None where it would be too large."""
+    """Of all tables together."""
 
 
 class Conditionals:
-    """The conditionals of an attribute; lists of parents that begin alike share what they have in common."""
+    """The conditionals of an attribute. A list of parents that begins as the one before it takes over what they have
+    in common; only that is kept, so that a long table costs a few times its rows."""
 
     def __init__(self, columns: NDArray[np.uint16], sizes: Ints, a: int) -> None:
         self._columns, self._sizes, self._a = columns, sizes, a
@@ -54,22 +54,19 @@ class Conditionals:
         uniform = np.full((1, int(sizes[a])), 1 / sizes[a], np.float32)
         nothing = np.zeros(1, np.int32)
         table = self._shrunk(contexts, uniform, nothing)
-        self._first = _Level((), contexts, np.zeros(1, np.int64), nothing, [table], 1)
-        self._made: dict[tuple[int, ...], Conditional] = {}
+        self._levels = [_Level((), contexts, np.zeros(1, np.int64), nothing, [table], 1)]
 
     def given(self, parents: Sequence[int]) -> Conditional:
         """The conditional; later parents are left out where their contexts would be too many."""
-        level = self._first
-        for b in parents:
-            if b not in level.next:
-                level.next[b] = self._longer(level, b)
-            longer = level.next[b]
+        while self._levels[-1].parents != tuple(parents[: len(self._levels) - 1]):
+            self._levels.pop()
+        for b in parents[len(self._levels) - 1 :]:
+            longer = self._longer(self._levels[-1], b)
             if longer is None:
                 break
-            level = longer
-        if level.parents not in self._made:
-            self._made[level.parents] = Conditional(level.parents, level.index, np.concatenate(level.tables))
-        return self._made[level.parents]
+            self._levels.append(longer)
+        last = self._levels[-1]
+        return Conditional(last.parents, last.index, np.concatenate(last.tables))
 
     def _longer(self, level: _Level, b: int) -> _Level | None:
         column, size = self._columns[b], int(self._sizes[b])

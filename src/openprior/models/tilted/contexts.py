@@ -47,7 +47,7 @@ def _sort(order, key, size):  # type: ignore[no-untyped-def]
         ends[key[r] + 1] += 1
     for k in range(size):
         ends[k + 1] += ends[k]
-    out = np.empty(len(order), np.int32)
+    out = np.empty_like(order)
     for r in order:
         out[ends[key[r]]] = r
         ends[key[r]] += 1
@@ -58,7 +58,10 @@ def _sort(order, key, size):  # type: ignore[no-untyped-def]
 def start(values, size):  # type: ignore[no-untyped-def]
     """One context with all rows, before any parent; q is uniform."""
     rows = len(values)
-    order = _sort(np.arange(rows).astype(np.int32), values, size)
+    order = np.empty(rows, np.int32)
+    for i in range(rows):
+        order[i] = i
+    order = _sort(order, values, size)
     cell, starts = np.empty(rows, np.int32), np.empty(min(size, rows) + 1, np.int32)
     cells = 0
     for i in range(rows):
@@ -67,10 +70,11 @@ def start(values, size):  # type: ignore[no-untyped-def]
             cells += 1
         cell[order[i]] = cells - 1
     starts[cells] = rows
-    firsts = np.array([0, cells], np.int32)
-    return Contexts(
-        order, np.zeros(rows, np.int32), cell, starts[: cells + 1].copy(), firsts, np.full(cells, 1.0 / size)
-    )
+    firsts, back = np.zeros(2, np.int32), np.empty(cells)
+    firsts[1] = cells
+    for i in range(cells):
+        back[i] = 1.0 / size
+    return Contexts(order, np.zeros(rows, np.int32), cell, starts[: cells + 1].copy(), firsts, back)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -171,7 +175,9 @@ def try_parents(c, columns, sizes, parents, strengths, logs, most, values, chose
     for b in parents:
         widest = max(widest, sizes[b])
     in_cell, in_context = np.zeros(widest, np.int32), np.zeros(widest, np.int32)
-    log_back = np.log(c.back)
+    log_back = np.empty(len(c.back))
+    for i in range(len(c.back)):
+        log_back[i] = np.log(c.back[i])
     for j in range(len(parents)):
         column = columns[parents[j]]
         for i in range(rows):

@@ -1,9 +1,9 @@
 """How well kinds of priors predict rows that were left out, and the shares in which they do so best.
 
 Judged by what will be asked: the squared error of marginals, each cell divided by its mass. For shares w that error is
-w·P·w − 2·a·w and a constant, with P the products of the kinds' answers and a what they have in common with the rows left
-out. Answers are those of draws. A cell's count squared would add the draws' own noise to P, so pairs of draws
-are counted there, (c² − c) / (n² − n), and few draws do.
+w·P·w − 2·a·w and a constant, with P the products of the kinds' answers and a what they have in common with the rows
+that were left out. Answers are those of draws. A cell's count squared would add the draws' own noise to P, so pairs of
+draws are counted there, (c² − c) / (n² − n), and few draws do.
 """
 
 from collections.abc import Sequence
@@ -61,9 +61,8 @@ def _agree(codes, ends, sizes, attributes, in_place, least, keys, counts, produc
             keys[slot] = key
         slot_of[i] = slot
         counts[slot, kind] += 1
-    parts, pairs = np.empty(kinds), np.empty(kinds)
+    parts, many = np.empty(kinds), np.empty(kinds + 1)
     before = 0
-    many = np.empty(kinds + 1)
     for k in range(kinds + 1):
         many[k] = ends[k] - before
         before = ends[k]
@@ -89,16 +88,21 @@ def _agree(codes, ends, sizes, attributes, in_place, least, keys, counts, produc
         keys[slot_of[i]] = -1
 
 
-@nb.njit(nogil=True, cache=True)
-def on_simplex(products, agreement):  # type: ignore[no-untyped-def]
+def on_simplex(products: Floats, agreement: Floats) -> Floats:
     """Shares w ≥ 0 that sum to 1 and minimise w·P·w/2 − a·w, by exponentiated gradients.
 
     >>> on_simplex(np.eye(2), np.array([0.75, 0.25])).round(3).tolist()
     [0.75, 0.25]
     """
+    shares = np.full(len(agreement), 1 / len(agreement))
+    _descend(products, agreement, 1 / max(float(np.abs(products).max()), 1e-300), shares)
+    return shares
+
+
+@nb.njit(nogil=True, cache=True)
+def _descend(products, agreement, rate, shares):  # type: ignore[no-untyped-def]
     kinds = len(agreement)
-    shares, slopes = np.full(kinds, 1.0 / kinds), np.empty(kinds)
-    rate = 1 / max(np.abs(products).max(), 1e-300)
+    slopes = np.empty(kinds)
     for _ in range(20_000):
         for k in range(kinds):
             slopes[k] = -agreement[k]
@@ -108,5 +112,5 @@ def on_simplex(products, agreement):  # type: ignore[no-untyped-def]
         for k in range(kinds):
             shares[k] *= np.exp(-rate * slopes[k])
             total += shares[k]
-        shares /= total
-    return shares
+        for k in range(kinds):
+            shares[k] /= total

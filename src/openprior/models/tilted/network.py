@@ -99,7 +99,9 @@ def networks_of(codes: Codes, sizes: Ints, structures: Sequence[Structure]) -> N
 
     def fit(a: int) -> list[Conditional]:
         conditionals = Conditionals(columns, sizes, a)
-        return [conditionals.given(structure.parents[a]) for structure in structures]
+        wanted = [tuple(structure.parents[a]) for structure in structures]
+        made = {parents: conditionals.given(parents) for parents in sorted(set(wanted))}
+        return [made[parents] for parents in wanted]
 
     with ThreadPoolExecutor(workers()) as pool:
         parts = list(pool.map(fit, range(len(sizes))))

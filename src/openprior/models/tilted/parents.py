@@ -5,7 +5,6 @@ looked at once, however many orders come to it, and each order only compares. On
 promised most one parent earlier, since a gain rarely grows where another parent is known already.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +34,8 @@ _GAIN = 1e-3
 """A parent must bring so much likelihood per row."""
 _PROMISING = 8
 """Parents that are tried after the first one."""
+_DIGITS = 6
+"""Of a likelihood per row; what lies beyond is rounding, and must not decide between parents that are as good."""
 
 
 @dataclass(eq=False)
@@ -62,10 +63,10 @@ class ParentSearch:
         self._by_value = contexts.order
         self._root = self._known(contexts, likelihood, 1)
 
-    def best(self, allowed: Sequence[int]) -> tuple[list[int], float]:
+    def best(self, allowed: Ints) -> tuple[list[int], float]:
         """The parents among these attributes, in the order they were added, and the likelihood per row with them."""
         known, chosen = self._root, list[int]()
-        tried = np.array([b for b in allowed if self._sizes[b] > 1], np.int64)
+        tried = allowed[self._sizes[allowed] > 1]
         while len(chosen) < PARENTS:
             tried = tried[known.possible * self._sizes[tried] <= CONTEXTS]
             self._try(known, tried)
@@ -96,7 +97,7 @@ class ParentSearch:
         try_parents(
             known.contexts, self._columns, self._sizes, new, STRENGTHS, self._logs, most, values, strengths
         )
-        known.values[new], known.strengths[new] = values, strengths
+        known.values[new], known.strengths[new] = np.round(values, _DIGITS), strengths
 
     def _with(self, known: _Known, b: int) -> _Known:
         contexts = divide(known.contexts, self._by_value, self._columns[b], self._sizes[b])

@@ -191,7 +191,8 @@ def _judge(
 
 def _choose_shares(found: Sequence[tuple[Floats, Floats]]) -> tuple[tuple[float, float, float], float]:
     """Shares of classes, anchors and networks, and h."""
-    shares = on_simplex(sum(products for products, _ in found), sum(agreement for _, agreement in found))
+    products, agreement = (np.sum(each, axis=0) for each in zip(*found, strict=True))
+    shares = on_simplex(products, agreement)
     anchored = float(shares[1:-1].sum())
     redraw = float(shares[1:-1] @ np.array(_REDRAWS) / anchored) if anchored > 1e-6 else _REDRAWS[-1]
     return (float(shares[0]), anchored, float(shares[-1])), redraw
