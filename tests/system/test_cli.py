@@ -183,7 +183,7 @@ def test_json(place: Path) -> None:
     made = parsed(*release("--ledger", "budget.sqlite"))
     assert set(made) == {
         *("out", "ledger", "rows", "epsilon", "delta", "rho", "rho_spent", "epsilon_spent"),
-        *("mechanism", "run", "noise", "statement", "remarks"),
+        *("mechanism", "run", "noise", "prior", "statement", "remarks"),
     }
     assert (made["out"], made["rows"], made["epsilon"], made["noise"]) == ("out", ROWS, 1.0, "secure")
     assert 0 < made["rho_spent"] <= made["rho"]
@@ -208,7 +208,7 @@ def test_json(place: Path) -> None:
 COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
     ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
-    ("choose-public",), ("divergences",),
+    ("choose-public",), ("divergences",), ("prior",), ("cache",),
     ("estimate",), ("audit",), ("answers",), ("rows",), ("schema", "check"),
 )  # fmt: skip
 

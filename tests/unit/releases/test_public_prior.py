@@ -70,8 +70,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_seeded_release_is_the_same_with_without_and_after_the_cache_and_from_a_prior(
     prior: op.PublicPrior, file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = [op.release(PRIVATE, PUBLIC, schema=SCHEMA, seed=3, **ASKED) for _ in range(2)]
+    made, phases = [], []
+    for _ in range(2):
+        told: list[op.Progress] = []
+        made.append(op.release(PRIVATE, PUBLIC, schema=SCHEMA, seed=3, progress=told.append, **ASKED))
+        phases.append({progress.phase for progress in told})
     assert len(kept_files(cache)) == 1
+    learning, from_cache = "learning from the public table", "prior: from the cache"
+    assert [(learning in some, from_cache in some) for some in phases] == [(True, False), (False, True)]
     monkeypatch.setenv("OPENPRIOR_CACHE", "off")
     made.append(op.release(PRIVATE, PUBLIC, schema=SCHEMA, seed=3, **ASKED))
     made.append(op.release(PRIVATE, PUBLIC, prior=prior, seed=3, **ASKED))
