@@ -148,30 +148,39 @@ def side(module: str, *words: str, folder: str | None = None) -> dict[str, Any]:
 
 
 def race(kinds: list[str], former: str | None) -> None:
-    """Both sides of both mechanisms; ours with three seeds, as the size of the model depends on chance."""
-    lines = []
+    """Both sides of both mechanisms; ours with three seeds, as the size of the model depends on chance.
+
+    What is ready is written at once: the peer takes long.
+    """
+    lines: list[str] = []
+
+    def keep(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+        results = Path(__file__).parent / "results" / "graphical.txt"
+        results.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def runs(who: str, *words: str, folder: str | None = None, module: str = "graphical") -> dict[str, Any]:
+        r = side(module, *words, folder=folder)
+        keep(
+            f"  {who}: {r['cpu_seconds']:.1f} s of the processor, {r['seconds']:.1f} s by the clock, "
+            f"{r['peak_mb']:.0f} MB, model {r['model_mb']:.2f} MB, error of the rows {r['workload_error']:.4f}"
+        )
+        return r
+
     for kind in kinds:
-        words = [(kind, "--seed", str(seed)) for seed in range(3)]
-        ours = [side("graphical", *w) for w in words]
-        before = [side("graphical", *w, folder=former) for w in words] if former else []
-        peer = side("mbi_loops", kind, "--steps", "200")
         name = {"jam": "jam-pgm, 30 rounds", "aim": "aim"}[kind]
-        lines.append(f"{name}, ADULT, epsilon = 1, all 3-way marginals, size limit 80 MB, {workers()} cores")
-        rows = [*(("ours", r) for r in ours), *(("former version", r) for r in before), ("mbi loop", peer)]
-        for who, r in rows:
-            lines.append(
-                f"  {who}: {r['cpu_seconds']:.1f} s of the processor, {r['seconds']:.1f} s by the clock, "
-                f"{r['peak_mb']:.0f} MB, model {r['model_mb']:.2f} MB, error of the rows {r['workload_error']:.4f}"
-            )
+        keep(f"{name}, ADULT, epsilon = 1, all 3-way marginals, size limit 80 MB, {workers()} cores")
+        words = [(kind, "--seed", str(seed)) for seed in range(3)]
+        ours = [runs("ours", *w) for w in words]
+        before = [runs("former version", *w, folder=former) for w in words] if former else []
+        peer = runs("mbi loop", kind, "--steps", "200", module="mbi_loops")
         for who, others in [("former version", before), ("mbi loop", [peer])]:
             if others:
                 cpu, clock = (_median(others, key) / _median(ours, key) for key in ("cpu_seconds", "seconds"))
-                lines.append(
+                keep(
                     f"  the {who} takes {cpu:.1f} times as long of the processor, {clock:.1f} by the clock (medians)"
                 )
-        print("\n".join(lines), flush=True)
-        results = Path(__file__).parent / "results" / "graphical.txt"
-        results.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _median(runs: list[dict[str, Any]], key: str) -> float:

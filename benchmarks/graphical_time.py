@@ -30,7 +30,8 @@ HEADER = """# Graphical models: time and error
 `jam-pgm` and `aim`, all 3-way marginals, δ = 1e-9, replace-one. *Limit*: the option `seconds`, the time of all fits \
 as foretold from the model's size; *none* is as published; *before* is the former version, which had no such option \
 and took up to 60 steps in every round. Processor seconds of the loop on one core, without reading and writing. Error: \
-mean L1 error per marginal of the rows, mean over the seeds. By `python -m benchmarks.graphical_time`.
+mean L1 error per marginal of the rows, mean over the seeds. By `python -m benchmarks.graphical_time`. \
+Lines of FIRE and TITANIC are of a version whose passes took four to ten times as long.
 
 | pair | mechanism | ε | limit | seconds | model | error of the rows | seeds |
 |---|---|---|---|---|---|---|---|

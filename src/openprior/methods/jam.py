@@ -126,7 +126,7 @@ class JamPgm(Mechanism):
         """Scores of all marginals in every round; and cliques, which grow up to their limits whatever the budget."""
         scoring = self.rounds * (3e-4 * sizes.closure + 1.5e-8 * sizes.cells)
         cliques = (
-            min(1.6e-3 * sizes.cells / sizes.marginals, 30.0) * (self.rounds / 30) * (self.size_limit / 80)
+            min(6e-4 * sizes.cells / sizes.marginals, 10.0) * (self.rounds / 30) * (self.size_limit / 80)
         )
         fits = clique_seconds(sizes, self.seconds, cliques)
         return Outlay(scoring + fits, min(100 + 2e-4 * sizes.cells, 800))

@@ -38,7 +38,6 @@ Flags = NDArray[np.bool_]
 _KINDS: dict[str, "type[Model]"] = {}
 
 
-
 @dataclass(frozen=True, eq=False)
 class Saved:
     """What a model wrote into its folder."""

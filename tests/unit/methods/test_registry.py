@@ -222,7 +222,7 @@ ALLOWED = {
         "weighted_sums",
     },
     "tables": {"table"},
-    "counting": {"cells", "engine", "local"},
+    "counting": {"cells", "engine", "local", "one_thread"},
 }
 """Modules of these rooms that mechanisms and models may import; none of them opens a table, draws noise or pays."""
 

@@ -113,11 +113,11 @@ def noise_of(unit: Unit, rho: float) -> float:
 def clique_seconds(sizes: Sizes, limit: float | None, more: float = 0.0) -> float:
     """Seconds that fits take where cliques have grown: the more rows and budget there are for a cell, up to a point,
     the more marginals stand out of the noise and are joined; `more` if a method joins them anyway. A limit of the
-    time of fits holds for them, and roughly for the scores from large cliques, which take half as long again."""
+    time of fits holds for them, and roughly for the scores from large cliques, which take as long again."""
     typical = sizes.cells / sizes.marginals
     signal = sizes.rows * sizes.epsilon / typical
-    grown = 1.2e-4 * sizes.rows * sizes.epsilon * min(signal / 50, 1.0) * min(typical / 1000, 1.0) + more
-    return grown if limit is None else min(grown, 1.5 * limit)
+    grown = 4e-5 * sizes.rows * sizes.epsilon * min(signal / 50, 1.0) * min(typical / 1000, 1.0) + more
+    return grown if limit is None else min(grown, 2 * limit)
 
 
 def expected_noise(sigma: float, cells: int) -> float:
