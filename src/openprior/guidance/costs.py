@@ -12,7 +12,7 @@ from openprior.methods.base import Mechanism, PublicTable, Sizes, mechanisms
 
 __all__ = ["COMPILING", "Cost", "cost_of", "costs_of"]
 
-COMPILING = 20.0
+COMPILING = 10.0
 """Seconds, on the reference machine, that the first run after installing takes longer: its loops are compiled then."""
 
 
