@@ -397,7 +397,7 @@ def full(*args: object, **options: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["pyarrow.parquet.write_table", "numpy.savez_compressed", "pathlib.Path.write_text"]
+    "what", ["pyarrow.parquet.write_table", "numpy.lib.format.write_array", "pathlib.Path.write_text"]
 )
 def test_no_space_left(place: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     command = release("-O", "rounds=4")

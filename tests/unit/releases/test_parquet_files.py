@@ -1,5 +1,9 @@
 """Parquet files hold what is in the table: no page has room that is filled with what memory held before."""
 
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +69,50 @@ def test_no_file_of_a_release_has_any(tmp_path: Path, mechanism: Any) -> None:
     found = [slack(file) for file in files]
     assert any(found) and not any(room for columns in found for room in columns.values())
     assert op.open_release(tmp_path / "out").answers().equals(made.answers())
+
+
+WRITES = """
+import hashlib, sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+import openprior as op
+from openprior.models.support import SupportModel
+from openprior.releases import answers_file, row_parts
+from openprior.releases.measurements import Measurements
+from openprior.tables.decode import Decoder
+from tests.conftest import random_table
+
+place = Path(sys.argv[1])
+place.mkdir()
+sizes = {"a": 3, "b": 7, "c": 70}
+schema = op.Schema.from_sizes(sizes)
+model = SupportModel(random_table(sizes, 90, 1), np.arange(1.0, 91.0), 1000.0)
+answers_file._CELLS = 777
+nothing = Measurements(schema.full_domain, [])
+marginals = [("a", "b", "c"), ("a",), ("b", "c")]
+answers_file.write_answers(model, schema, nothing, marginals, place / "answers.parquet")
+row_parts._PART, row_parts._BLOCK = 900, 400
+row_parts.draw_parts(model, Decoder(schema), 1000, marginals, np.random.default_rng(1), place, "parquet")
+twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["x", "y" * 99, "y" * 99]))
+parquet.write_table(pa.table({"x": twice}), place / "control.parquet", compression="none")
+for file in sorted(place.rglob("*.parquet")):
+    print(file.name, hashlib.sha256(file.read_bytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc fills memory on request")
+def test_what_memory_held_before_is_in_no_file(tmp_path: Path) -> None:
+    """Fresh memory is filled with one byte or another; the files are the same, but for one that leaves room."""
+    said = []
+    for fill in ("85", "170"):
+        environment = {**os.environ, "MALLOC_PERTURB_": fill, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+        command = [sys.executable, "-c", WRITES, str(tmp_path / fill)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        said.append(dict(line.split() for line in done.stdout.splitlines()))
+    assert said[0].pop("control.parquet") != said[1].pop("control.parquet")
+    assert len(said[0]) > 3 and said[0] == said[1]
