@@ -1,7 +1,7 @@
 """L1 scores of thousands of marginals, as a few vectors: what would be thousands of objects is one compiled pass.
 
-`MarginalScores` are candidates, one per marginal; `TableScore` is one candidate, a weighted sum over marginals. Both are
-the same exact numbers as the `L1Score`s and the `SumScore` that they stand for (scores.py), which tests compare.
+`MarginalScores` are candidates, one per marginal; `TableScore` is one candidate, a weighted sum over marginals. Both
+are the same exact numbers as the `L1Score`s and the `SumScore` that they stand for (scores.py), which tests compare.
 """
 
 import math
@@ -67,7 +67,9 @@ class _Flat:
 
         if counts.shape != self.answers.shape:
             raise PrivacyError(f"flat scores have {len(self.answers)} answers for {len(counts)} cells")
-        return distances(counts, self.answers.astype(np.float64, copy=False), self._offsets, GRID)
+        doubles = self.answers.astype(np.float64, copy=False)
+        steps: NDArray[np.int64] = distances(counts, doubles, self._offsets, GRID)
+        return steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 `L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
 one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the largest of those per marginal. Thousands of
-L1 scores, or a sum of thousands, are one object each in flat_scores.py. Nobody types a sensitivity, so nobody can type a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get
-4, by themselves.
+L1 scores, or a sum of thousands, are one object each in flat_scores.py. Nobody types a sensitivity, so nobody can type
+a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get 4, by themselves.
 
 Levels. Selection works on integers. References and answers are public, so they are rounded to a grid first; then
 every score is an exact rational number, and the level ⌊score·K/Δ⌋ of a score of sensitivity Δ has sensitivity

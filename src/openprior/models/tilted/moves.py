@@ -68,23 +68,28 @@ def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ign
 
 
 @nb.njit(nogil=True, cache=True)
-def _redraw_class(shares, values, starts, codes, i, likely, state):  # type: ignore[no-untyped-def]
-    """The class of particle i, from its distribution given the row, or -1 where no class can have made it; `values`
-    are those of the prior, [value, class]."""
-    classes, columns = len(shares), codes.shape[1]
-    likely[:] = shares
-    for a in range(columns):
-        value = starts[a] + codes[i, a]
-        for z in range(classes):
-            likely[z] *= values[value, z]
-        if a % 8 == 7 or a == columns - 1:  # so that products of many small numbers stay above zero
-            mass = 0.0
+def _redraw_classes(p, state, codes, kinds, origins):  # type: ignore[no-untyped-def]
+    """The class of every particle that came from one, from its distribution given the row; it stays where no class can
+    have made the row."""
+    starts, columns = p.starts, codes.shape[1]
+    values, shares = np.ascontiguousarray(p.values.T), np.diff(np.append(0.0, p.class_ends))
+    classes, likely = len(shares), np.empty(len(shares))
+    for i in range(len(codes)):
+        if kinds[i] != CLASSES:
+            continue
+        likely[:] = shares
+        mass = 1.0
+        for a in range(columns):
+            value = starts[a] + codes[i, a]
             for z in range(classes):
-                mass += likely[z]
-            if not mass > 0.0:
-                return -1
-            likely /= mass
-    return pick(likely, 0, classes, uniform(state))
+                likely[z] *= values[value, z]
+            if a % 8 == 7 or a == columns - 1:  # so that products of many small numbers stay above zero
+                mass = likely.sum()
+                if not mass > 0.0:
+                    break
+                likely /= mass
+        if mass > 0.0:
+            origins[i] = pick(likely, 0, classes, uniform(state))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -119,13 +124,8 @@ def sweep(p, t, seed, codes, kinds, origins, fresh):  # type: ignore[no-untyped-
     values, factors = p.values, t.factors
     parents, strides, begin, rows_of = p.parents, p.strides, p.index_start, p.row_of
     tables, table, children = p.table_start, p.table, p.children
-    by_value, shares = np.ascontiguousarray(p.values.T), np.diff(np.append(0.0, p.class_ends))
-    weights, likely = np.empty(sizes.max()), np.empty(len(shares))
-    for i in range(rows):
-        if kinds[i] == CLASSES:
-            z = _redraw_class(shares, by_value, starts, codes, i, likely, state)
-            if z >= 0:
-                origins[i] = z
+    weights = np.empty(sizes.max())
+    _redraw_classes(p, state, codes, kinds, origins)
     for a in range(columns):
         size, start, links, degree = sizes[a], starts[a], t.links[a], t.degrees[a]
         if size < 2:

@@ -22,7 +22,8 @@ def left_after(
     """The expected L1 error of every marginal, with its cells at offsets[i] : offsets[i + 1], after a measurement with
     noise of standard deviation σ: per cell of mass m the variance σ²·s/(σ² + s) for s = m/λ, and m times the weight of
     a particle."""
-    return math.sqrt(2 / math.pi) * _roots(answers, offsets, sigma**2, trust, particle)
+    roots: Floats = _roots(answers, offsets, sigma**2, trust, particle)
+    return math.sqrt(2 / math.pi) * roots
 
 
 @nb.njit(nogil=True, cache=True)

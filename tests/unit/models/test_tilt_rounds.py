@@ -1,0 +1,96 @@
+"""What Tilt's rounds are made of: what a measurement leaves, independent columns, raking in another order."""
+
+import math
+
+import numpy as np
+import pytest
+
+from openprior.counting.cells import Cells
+from openprior.counting.local import count_table
+from openprior.models.tilted.independent import independent_prior
+from openprior.models.tilted.particles import Particles
+from openprior.models.tilted.prior import uniform_prior
+from openprior.models.tilted.remainder import left_after
+from openprior.models.tilted.replicates import draw_replicates
+from openprior.models.tilted.tilting import Tilting
+from openprior.privacy.measurement import Measurement
+from openprior.schema.domain import Domain
+
+DOMAIN = Domain({"a": 3, "b": 7, "c": 40})
+N = 4000.0
+SHARES = {
+    "a": np.array([0.7, 0.3, 0.0]),
+    "b": np.arange(1, 8) / 28,
+    "c": np.linspace(0, 2, 40) ** 2 / (np.linspace(0, 2, 40) ** 2).sum(),
+}
+
+
+def singles(sigma: float) -> list[Measurement]:
+    rng = np.random.default_rng(3)
+    return [Measurement.of((a,), p * N + rng.normal(0, sigma, len(p)), sigma) for a, p in SHARES.items()]
+
+
+def test_what_a_measurement_leaves_is_the_sum_over_cells() -> None:
+    """By hand, with segments of one cell, of many more than a buffer, and with cells that hold nothing."""
+    rng = np.random.default_rng(0)
+    sizes = [1, 3, 5000, 1024, 2]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    answers = rng.exponential(20, offsets[-1]) * (rng.random(offsets[-1]) < 0.6)
+    found = left_after(answers, offsets, sigma=12.0, trust=0.3, particle=0.25)
+    for i, size in enumerate(sizes):
+        mass = answers[offsets[i] : offsets[i] + size]
+        spread = mass / 0.3
+        variance = 144 * spread / (144 + spread) + mass * 0.25
+        by_hand = math.sqrt(2 / math.pi) * math.fsum(np.sqrt(variance))
+        assert found[i] == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 40.0])
+def test_independent_columns_are_the_uniform_prior_tilted_by_them(sigma: float) -> None:
+    measured, cells = singles(sigma), Cells(DOMAIN, [("a",), ("b",), ("c",), ("a", "b")])
+    tilting = Tilting(uniform_prior(DOMAIN), DOMAIN, N, 40_000, np.random.default_rng(0))
+    for m in measured:
+        tilting.measured(m)
+    tilting.fit()
+    slow, quick = tilting.flat(cells), tilting.without_prior(measured, cells)
+    assert quick.sum() == pytest.approx(slow.sum())
+    off = [
+        np.abs(x - y).sum() / N
+        for x, y in zip(*(cells.split(v).values() for v in (slow, quick)), strict=True)
+    ]
+    assert max(off) < 0.05
+
+
+def test_independent_columns_follow_what_was_measured_and_leave_others_uniform() -> None:
+    prior = independent_prior(DOMAIN, N, 40_000, singles(1.0)[1:])
+    rows = Particles(prior.arrays, DOMAIN, N, 40_000, np.random.default_rng(0)).table
+    counts = count_table(rows, [("a",), ("b",), ("c",)])
+    assert prior.rows == 0
+    for a, expected in (("a", np.full(3, 1 / 3)), ("b", SHARES["b"]), ("c", SHARES["c"])):
+        assert np.abs(counts[a,] / 40_000 - expected).sum() < 0.03
+
+
+def test_answers_in_one_vector_are_those_by_marginal_also_after_particles_are_drawn_anew() -> None:
+    particles = Particles(uniform_prior(DOMAIN).arrays, DOMAIN, N, 3000, np.random.default_rng(1))
+    cells = Cells(DOMAIN, [("a", "b"), ("c",), ("a", "b", "c")])
+    for count in (3000, 5000, 20_000):
+        particles.resample(count)
+        particles.weights *= np.random.default_rng(count).uniform(0.5, 1.5, count)
+        for m, part in cells.split(particles.flat(cells)).items():
+            np.testing.assert_allclose(part, particles.mass(m), rtol=1e-12, atol=1e-12)
+
+
+def test_replicates_depend_on_the_seed_and_not_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    tilting = Tilting(uniform_prior(DOMAIN), DOMAIN, N, 5000, np.random.default_rng(0))
+    for m in singles(20.0):
+        tilting.measured(m)
+    tilting.fit()
+
+    def drawn(threads: int, seed: int) -> np.ndarray:
+        monkeypatch.setattr("openprior.models.tilted.replicates.workers", lambda: threads)
+        blocks, rng = list(tilting._blocks.values()), np.random.default_rng(seed)
+        weights = tilting.particles.weights
+        return draw_replicates(weights, tilting._cells, blocks, trust=0.1, total=N, rng=rng).weights
+
+    np.testing.assert_array_equal(drawn(1, 4), drawn(3, 4))
+    assert (drawn(1, 4) != drawn(1, 5)).any()
