@@ -39,7 +39,7 @@ _JUDGES, _DRAWS = 60, 10_000
 _ROWS = 30_000
 """Public rows that classes and shares are learnt from; anchors and conditionals use all."""
 _STEPS = 10
-"""Steps of expectation maximisation. More fit the rows better and new ones worse (ADULT, SALARY) or little better (FIRE)."""
+"""Steps of expectation maximisation. More fit new rows worse (measured: ADULT, SALARY) or little better (FIRE)."""
 
 
 @dataclass(frozen=True, eq=False)
