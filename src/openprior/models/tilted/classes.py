@@ -68,6 +68,7 @@ def fit_classes(
     cells = _flat(codes, starts)
     base = np.bincount(cells.reshape(-1), minlength=starts[-1]).astype(np.float64)
     base = (base + 0.5) / (rows + 0.5 * np.repeat(sizes, sizes))
+    # At random, most of a row in one or two classes.
     member = rng.random((rows, count), np.float32) ** 10 + np.float32(1e-30)
     member /= member.sum(axis=1, keepdims=True)
     pieces = [slice(i, i + -(-rows // _PIECES)) for i in range(0, rows, -(-rows // _PIECES))]

@@ -65,22 +65,27 @@ class ParentSearch:
 
     def best(self, allowed: Ints) -> tuple[list[int], float]:
         """The parents among these attributes, in the order they were added, and the likelihood per row with them."""
-        known, chosen = self._root, list[int]()
+        known, likelihood, chosen = self._root, self._root.likelihood, list[int]()
         tried = allowed[self._sizes[allowed] > 1]
-        while len(chosen) < PARENTS:
+        while True:
             tried = tried[known.possible * self._sizes[tried] <= CONTEXTS]
+            if not len(tried):
+                return chosen, likelihood
             self._try(known, tried)
             values = known.values[tried]
-            if not len(tried) or values.max() <= known.likelihood + _GAIN:
-                break
-            ranked = np.argsort(-values, kind="stable")
-            b = int(tried[ranked[0]])
+            best = int(values.argmax())
+            if values[best] <= likelihood + _GAIN:
+                return chosen, likelihood
+            b, likelihood = int(tried[best]), float(values[best])
             chosen.append(b)
-            tried = np.sort(tried[ranked[1 : 1 + _PROMISING]])
+            if len(chosen) == PARENTS:
+                return chosen, likelihood
+            if len(tried) > _PROMISING + 1:
+                tried = tried[np.sort(np.argsort(-values, kind="stable")[: _PROMISING + 1])]
+            tried = tried[tried != b]
             if b not in known.next:
                 known.next[b] = self._with(known, b)
             known = known.next[b]
-        return chosen, known.likelihood
 
     def _known(self, contexts: Contexts, likelihood: float, possible: int) -> _Known:
         attributes = len(self._sizes)
