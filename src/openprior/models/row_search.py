@@ -41,10 +41,10 @@ _FEWEST, _MOST = 64, 1000
 """Marginals by which particles are looked at, if there are so many."""
 _CHURN = 8.0
 """How much of a cell changes in the meantime: its excess weighs 1/√(1 + 8·target) (measured: 3 to 25 alike)."""
-_PASSES = 30
-_LITTLE, _CHEAP = 0.025, 1e8
-"""A pass that gains less than this share of what all have gained is the last; a fifth of it, before so many cells were
-looked up."""
+_PASSES = 50
+_LEAST, _MOST_ASKED, _DEAR = 0.002, 0.025, 6e7
+"""A pass is the last if it gains less than a share of what all have gained, or of what is left if that is less: between
+these two, and the more the more cells it looked up, up to the third."""
 
 
 def sorted_order(particles: Table, rng: np.random.Generator) -> Ints:
@@ -92,11 +92,13 @@ class Search:
         self._left, gained = effort, 0.0
         with ThreadPoolExecutor(workers()) as pool:
             for _ in range(_PASSES):
-                if self._left <= 0 or discrepancy - gained <= allowed:
+                before = self._left
+                if before <= 0 or discrepancy - gained <= allowed:
                     return
                 more = self._pass(pool)
                 gained += more
-                if more <= (_LITTLE if effort - self._left > _CHEAP else _LITTLE / 5) * gained:
+                asked = np.clip(_MOST_ASKED * (before - self._left) / _DEAR, _LEAST, _MOST_ASKED)
+                if more <= asked * min(gained, discrepancy - gained):
                     return
 
     def _split(self, cells: Cells) -> list[Ints]:
