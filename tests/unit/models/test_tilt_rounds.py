@@ -54,7 +54,10 @@ def test_independent_columns_are_the_uniform_prior_tilted_by_them(sigma: float) 
     tilting.fit()
     slow, quick = tilting.flat(cells), tilting.without_prior(measured, cells)
     assert quick.sum() == pytest.approx(slow.sum())
-    off = [np.abs(x - y).sum() / N for x, y in zip(*(cells.split(v).values() for v in (slow, quick)), strict=True)]
+    off = [
+        np.abs(x - y).sum() / N
+        for x, y in zip(*(cells.split(v).values() for v in (slow, quick)), strict=True)
+    ]
     assert max(off) < 0.05
 
 
