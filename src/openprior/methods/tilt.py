@@ -155,8 +155,8 @@ class Tilt(Mechanism):
         judged = sizes.cells * min(1.0, 200 / sizes.marginals)
         prior = 0.5 + 1.8e-6 * sizes.columns**2 * min(sizes.public_rows, 16_384) + 4e-7 * judged
         rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
-        each = 0.03 + 5e-5 * sizes.closure + 1.5e-8 * sizes.cells
-        fit = 1.5e-7 * particles * (sizes.columns + rounds)
+        each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
+        fit = 9e-8 * particles * (sizes.columns + rounds)
         rows = min(1.4e-7 * max(sizes.rows, particles / 4) * sizes.marginals, 4.0)
         saving = 1.5e-6 * particles + 2.7e-7 * sizes.cells
         return Outlay(prior * bool(sizes.public_rows) + (4 + rounds) * each + fit + rows + saving, 150.0)
