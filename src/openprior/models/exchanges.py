@@ -118,7 +118,7 @@ def _number(above, digit, radix, here, lanes):  # type: ignore[no-untyped-def]
 @nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
 def exchange(nodes, codes, pairs, counts, excess):  # type: ignore[no-untyped-def]
     """Make the exchanges that lower the discrepancy as it is by then; returns how many, and by how much."""
-    depths = nodes[:, 0].max() + 2
+    depths = codes.shape[1] + 1
     olds, news = np.zeros(depths, np.int64), np.zeros(depths, np.int64)
     less, more = np.empty(len(nodes), np.int64), np.empty(len(nodes), np.int64)
     made, gained = 0, 0.0

@@ -94,7 +94,13 @@ def draw(p, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
             kind += 1
         u = uniform(state)
         if kind == CLASSES:
-            origin = min(np.searchsorted(class_ends, u, side="right"), len(class_ends) - 1)
+            origin, above = 0, len(class_ends) - 1  # the first end above u; np.searchsorted is slow to compile
+            while origin < above:
+                middle = (origin + above) // 2
+                if class_ends[middle] > u:
+                    above = middle
+                else:
+                    origin = middle + 1
         else:
             many = networks if kind == NETWORKS else len(anchors)
             origin = min(int(u * many), many - 1)

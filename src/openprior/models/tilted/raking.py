@@ -185,4 +185,5 @@ def _step(  # type: ignore[no-untyped-def]
         else:
             missing[b] += math.exp(new[j])
     missing[b] = min(missing[b], 0.5 * total)
-    ratio *= total / kept
+    for j in range(k):
+        ratio[j] *= total / kept
