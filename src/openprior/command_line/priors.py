@@ -69,8 +69,8 @@ def cache(
     json: Json = False,
 ) -> None:
     """Where priors of public tables are kept between releases, how many and how large; or remove them."""
-    from openprior.models.tilted.cache_folder import VARIABLE, cache_folder
-    from openprior.models.tilted.prior_cache import LIMIT, clear_cache, kept_files
+    from openprior.models.prior.cache_folder import VARIABLE, cache_folder
+    from openprior.models.prior.prior_cache import LIMIT, clear_cache, kept_files
 
     folder = cache_folder()
     removed = clear_cache(folder) if clear and folder is not None else 0

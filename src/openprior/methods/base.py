@@ -35,7 +35,7 @@ from openprior.schema.layout import Layout
 from openprior.tables.table import Table
 
 if TYPE_CHECKING:
-    from openprior.models.tilted.prior import Prior
+    from openprior.models.prior.prior import Prior
 
 __all__ = [
     "Mechanism",

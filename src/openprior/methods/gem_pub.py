@@ -27,7 +27,7 @@ from openprior.methods.shared.guard import keep_better
 from openprior.methods.shared.known_answers import KnownAnswers, all_answers
 from openprior.models.base import Model
 from openprior.models.neural import Network, need_neural
-from openprior.models.tilted.classes import fit_classes
+from openprior.models.prior.classes import fit_classes
 from openprior.privacy.curator import Curator
 from openprior.privacy.unit import Unit
 from openprior.progress import phase

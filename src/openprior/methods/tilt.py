@@ -1,6 +1,6 @@
 """Tilt: start from everything public, and let private evidence overrule it, each marginal by what it shows.
 
-1. The public table becomes a prior (models/tilted/prior.py); that costs nothing. 2. Every one-way marginal is measured
+1. The public table becomes a prior (models/prior/prior.py); that costs nothing. 2. Every one-way marginal is measured
 with a few per cent of the budget, and one private choice by the workload's error decides whether to go on from the
 public prior or from none. 3. Rounds select a marginal by the exponential mechanism, measure it, and tilt the model
 (models/tilted/tilting.py). A round that finds nothing above its noise doubles the budget of the next, so a good prior
@@ -37,9 +37,9 @@ from openprior.methods.shared.guard import keep_better
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
-from openprior.models.tilted.prior import Prior, uniform_prior
-from openprior.models.tilted.prior_cache import kept_or_learnt
-from openprior.models.tilted.prior_learning import check_sizes, learn
+from openprior.models.prior.prior import Prior, uniform_prior
+from openprior.models.prior.prior_cache import kept_or_learnt
+from openprior.models.prior.prior_learning import check_sizes, learn
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator

@@ -23,7 +23,7 @@ def promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-
     exchanges come in between; in a large cell they are many, so its excess of now counts for less: `ease`.
     """
     digits = np.empty((codes.shape[1], _LANES), np.uint32)
-    numbers = np.zeros((nodes[:, 0].max() + 2, _LANES), np.uint32)
+    numbers = np.zeros((codes.shape[1] + 1, _LANES), np.uint32)
     over, eases = np.empty(_LANES, np.float32), np.empty(_LANES, np.float32)
     for first in range(0, len(rows), _LANES):
         lanes = min(_LANES, len(rows) - first)
@@ -85,7 +85,7 @@ def judge(nodes, codes, pairs, excess, change):  # type: ignore[no-untyped-def]
         np.empty((codes.shape[1], _LANES), np.uint32),
         np.empty((codes.shape[1], _LANES), np.uint32),
     )
-    depths = nodes[:, 0].max() + 2
+    depths = codes.shape[1] + 1
     olds, news = np.zeros((depths, _LANES), np.uint32), np.zeros((depths, _LANES), np.uint32)
     less, more = np.empty(_LANES, np.float32), np.empty(_LANES, np.float32)
     for first in range(0, len(pairs), _LANES):

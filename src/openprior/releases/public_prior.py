@@ -25,9 +25,9 @@ from openprior.display import Sheet, Shown
 from openprior.errors import OpenPriorError, OptionError, PriorError
 from openprior.given import path_of, shown
 from openprior.methods.base import Mechanism, mechanisms
-from openprior.models.tilted.prior import Prior
-from openprior.models.tilted.prior_cache import kept_or_learnt
-from openprior.models.tilted.prior_file import Damaged, OtherPrior, Stored, packed, unpacked
+from openprior.models.prior.prior import Prior
+from openprior.models.prior.prior_cache import kept_or_learnt
+from openprior.models.prior.prior_file import Damaged, OtherPrior, Stored, packed, unpacked
 from openprior.privacy.strict import Record
 from openprior.progress import phase
 from openprior.progress_shown import ShowProgress, watched

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openprior.models.tilted.moves import PriorArrays, draw
-from openprior.models.tilted.prior_checks import KINDS, checked_arrays
-from openprior.models.tilted.prior_file import Damaged, OtherPrior, Stored, packed, unpacked
-from openprior.models.tilted.prior_learning import learn
+from openprior.models.prior.draws import PriorArrays, draw
+from openprior.models.prior.prior_checks import KINDS, checked_arrays
+from openprior.models.prior.prior_file import Damaged, OtherPrior, Stored, packed, unpacked
+from openprior.models.prior.prior_learning import learn
 from openprior.questions.workload import all_marginals
 from tests.conftest import SIZES, random_table
 

@@ -7,9 +7,9 @@ import pytest
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
+from openprior.models.prior.prior import uniform_prior
 from openprior.models.tilted.independent import independent_prior
 from openprior.models.tilted.particles import Particles
-from openprior.models.tilted.prior import uniform_prior
 from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates
 from openprior.models.tilted.tilting import Tilting

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 
 import openprior.counting.local as local
-import openprior.models.tilted.classes as mixture
-import openprior.models.tilted.network as network
+import openprior.models.prior.classes as mixture
+import openprior.models.prior.network as network
+import openprior.models.prior.prior as prior_module
 import openprior.models.tilted.particles as particles_module
-import openprior.models.tilted.prior as prior_module
 from openprior.counting.local import count_table
 from openprior.errors import OpenPriorWarning, OptionError
 from openprior.methods.tilt import Tilt
 from openprior.models.base import load_model
-from openprior.models.tilted.classes import fit_classes
-from openprior.models.tilted.conditionals import Conditionals
-from openprior.models.tilted.contexts import logs_of
-from openprior.models.tilted.held_out import agree
-from openprior.models.tilted.network import Networks, fit_networks, log_density
-from openprior.models.tilted.parents import ParentSearch
+from openprior.models.prior.classes import fit_classes
+from openprior.models.prior.conditionals import Conditionals
+from openprior.models.prior.contexts import logs_of
+from openprior.models.prior.held_out import agree
+from openprior.models.prior.network import Networks, fit_networks, log_density
+from openprior.models.prior.parents import ParentSearch
+from openprior.models.prior.prior import Prior, fit_prior, uniform_prior
 from openprior.models.tilted.particles import Particles
-from openprior.models.tilted.prior import Prior, fit_prior, uniform_prior
 from openprior.models.tilted.tilted_model import TiltedModel
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.fake import FakeCurator

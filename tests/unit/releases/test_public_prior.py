@@ -12,8 +12,8 @@ import pytest
 
 import openprior as op
 from openprior.errors import OptionError, PriorError, PrivacyError
-from openprior.models.tilted.prior_cache import kept_files
-from openprior.models.tilted.prior_file import Stored, packed
+from openprior.models.prior.prior_cache import kept_files
+from openprior.models.prior.prior_file import Stored, packed
 from openprior.privacy.ledger import Ledger
 from openprior.releases.certificate import Certificate
 from openprior.releases.check import check_release

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.engine import Executor
 from openprior.methods.hierarchy.tree import Tree
-from openprior.models.tilted.prior import smooth_draws
+from openprior.models.prior.prior import smooth_draws
 from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table, join

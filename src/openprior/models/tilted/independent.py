@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.models.prior.prior import Prior, uniform_prior
 from openprior.models.tilted.blocks import Block, FlatBlocks
-from openprior.models.tilted.prior import Prior, uniform_prior
 from openprior.models.tilted.raking import most_likely, stiffness, trust_evidence
 from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain

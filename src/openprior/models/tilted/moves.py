@@ -12,9 +12,9 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.tilted.draws import ANCHORS, CLASSES, NETWORKS, PriorArrays, draw, pick, row_of, uniform
+from openprior.models.prior.draws import ANCHORS, CLASSES, NETWORKS, draw, pick, row_of, uniform
 
-__all__ = ["CHUNK", "PriorArrays", "TiltArrays", "draw", "potentials", "sweep"]
+__all__ = ["CHUNK", "TiltArrays", "potentials", "sweep"]
 
 CHUNK = 8192
 
@@ -40,7 +40,8 @@ class TiltArrays(NamedTuple):
 def potentials(t, codes, out):  # type: ignore[no-untyped-def]
     """Θ of every row, into out: one block after the other."""
     theta = t.theta
-    out[:] = 0.0
+    for i in range(len(codes)):
+        out[i] = 0.0
     for b in range(len(t.starts)):
         start, attributes, strides = t.starts[b], t.attributes[b], t.strides[b]
         for i in range(len(codes)):
@@ -71,23 +72,32 @@ def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ign
 def _redraw_classes(p, state, codes, kinds, origins):  # type: ignore[no-untyped-def]
     """The class of every particle that came from one, from its distribution given the row; it stays where no class can
     have made the row."""
-    starts, columns = p.starts, codes.shape[1]
-    values, shares = np.ascontiguousarray(p.values.T), np.diff(np.append(0.0, p.class_ends))
-    classes, likely = len(shares), np.empty(len(shares))
+    starts, columns, ends, of_class = p.starts, codes.shape[1], p.class_ends, p.values
+    # By hand: NumPy's ways to say this take seconds to compile.
+    classes, width = of_class.shape
+    values, shares, likely = np.empty((width, classes), np.float32), np.empty(classes), np.empty(classes)
+    for z in range(classes):
+        shares[z] = ends[z] - (ends[z - 1] if z > 0 else 0.0)
+        for v in range(width):
+            values[v, z] = of_class[z, v]
     for i in range(len(codes)):
         if kinds[i] != CLASSES:
             continue
-        likely[:] = shares
+        for z in range(classes):
+            likely[z] = shares[z]
         mass = 1.0
         for a in range(columns):
             value = starts[a] + codes[i, a]
             for z in range(classes):
                 likely[z] *= values[value, z]
             if a % 8 == 7 or a == columns - 1:  # so that products of many small numbers stay above zero
-                mass = likely.sum()
+                mass = 0.0
+                for z in range(classes):
+                    mass += likely[z]
                 if not mass > 0.0:
                     break
-                likely /= mass
+                for z in range(classes):
+                    likely[z] /= mass
         if mass > 0.0:
             origins[i] = pick(likely, 0, classes, uniform(state))
 
@@ -124,7 +134,7 @@ def sweep(p, t, seed, codes, kinds, origins, fresh):  # type: ignore[no-untyped-
     values, factors = p.values, t.factors
     parents, strides, begin, rows_of = p.parents, p.strides, p.index_start, p.row_of
     tables, table, children = p.table_start, p.table, p.children
-    weights = np.empty(sizes.max())
+    weights = np.empty(values.shape[1])
     _redraw_classes(p, state, codes, kinds, origins)
     for a in range(columns):
         size, start, links, degree = sizes[a], starts[a], t.links[a], t.degrees[a]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from openprior.counting.cells import Cells
 from openprior.counting.local import RowCounter, workers
 from openprior.counting.passes import Plan
-from openprior.models.tilted.moves import CHUNK, PriorArrays, TiltArrays, draw, potentials, sweep
+from openprior.models.prior.draws import PriorArrays, draw
+from openprior.models.tilted.moves import CHUNK, TiltArrays, potentials, sweep
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
+from openprior.models.prior.prior import Prior
 from openprior.models.tilted.blocks import Block, FlatBlocks, tilt_arrays
 from openprior.models.tilted.independent import independent_prior
 from openprior.models.tilted.moves import TiltArrays
 from openprior.models.tilted.particles import Particles
-from openprior.models.tilted.prior import Prior
 from openprior.models.tilted.raking import TRUSTS, most_likely, stiffness, trust_evidence
 from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates

@@ -94,7 +94,10 @@ def draw(p, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
             kind += 1
         u = uniform(state)
         if kind == CLASSES:
-            origin, above = 0, len(class_ends) - 1  # the first end above u; np.searchsorted is slow to compile
+            origin, above = (
+                0,
+                len(class_ends) - 1,
+            )  # the first end above u; np.searchsorted is slow to compile
             while origin < above:
                 middle = (origin + above) // 2
                 if class_ends[middle] > u:

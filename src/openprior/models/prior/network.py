@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import workers
-from openprior.models.tilted.conditionals import Conditional, Conditionals
-from openprior.models.tilted.contexts import logs_of
-from openprior.models.tilted.parents import PARENTS, ParentSearch
+from openprior.models.prior.conditionals import Conditional, Conditionals
+from openprior.models.prior.contexts import logs_of
+from openprior.models.prior.parents import PARENTS, ParentSearch
 from openprior.progress import Phase
 
 __all__ = ["Networks", "Structure", "fit_networks", "learn_structures", "log_density", "networks_of"]

@@ -12,8 +12,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.tilted.contexts import STRENGTHS, Contexts, best_strength, divide, give_back, start
-from openprior.models.tilted.parents import NUMBERS
+from openprior.models.prior.contexts import STRENGTHS, Contexts, best_strength, divide, give_back, start
+from openprior.models.prior.parents import NUMBERS
 
 __all__ = ["Conditional", "Conditionals"]
 

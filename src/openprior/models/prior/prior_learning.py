@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from openprior.errors import OptionError
-from openprior.models.tilted.prior import Prior, fit_prior
+from openprior.models.prior.prior import Prior, fit_prior
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table, content_of

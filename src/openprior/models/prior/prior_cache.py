@@ -30,10 +30,10 @@ from pathlib import Path
 import numpy as np
 
 from openprior.errors import OpenPriorWarning
-from openprior.models.tilted.cache_folder import VARIABLE, cache_folder
-from openprior.models.tilted.prior import Prior
-from openprior.models.tilted.prior_file import FORMAT, Damaged, Stored, packed, unpacked
-from openprior.models.tilted.prior_learning import learn, learnt_from
+from openprior.models.prior.cache_folder import VARIABLE, cache_folder
+from openprior.models.prior.prior import Prior
+from openprior.models.prior.prior_file import FORMAT, Damaged, Stored, packed, unpacked
+from openprior.models.prior.prior_learning import learn, learnt_from
 from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.tables.table import Table

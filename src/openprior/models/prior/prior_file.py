@@ -17,9 +17,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from openprior.json_text import parse_json
-from openprior.models.tilted.moves import PriorArrays
-from openprior.models.tilted.prior import Prior
-from openprior.models.tilted.prior_checks import checked_arrays
+from openprior.models.prior.draws import PriorArrays
+from openprior.models.prior.prior import Prior
+from openprior.models.prior.prior_checks import checked_arrays
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.tilted.moves import PriorArrays
+from openprior.models.prior.draws import PriorArrays
 
 __all__ = ["KINDS", "checked_arrays"]
 

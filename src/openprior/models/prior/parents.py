@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.tilted.contexts import (
+from openprior.models.prior.contexts import (
     STRENGTHS,
     Contexts,
     best_strength,

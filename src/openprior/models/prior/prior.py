@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import workers
-from openprior.models.tilted.classes import Classes, fit_classes
-from openprior.models.tilted.held_out import agree, on_simplex
-from openprior.models.tilted.moves import PriorArrays, draw
-from openprior.models.tilted.network import Networks, Structure, fit_networks, learn_structures, networks_of
+from openprior.models.prior.classes import Classes, fit_classes
+from openprior.models.prior.draws import PriorArrays, draw
+from openprior.models.prior.held_out import agree, on_simplex
+from openprior.models.prior.network import Networks, Structure, fit_networks, learn_structures, networks_of
 from openprior.progress import phase
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
