@@ -67,6 +67,8 @@ def run(mechanism: Any, private: Table, public: Table | None, epsilon: float = 1
     curator.look_ahead()
     rng = np.random.default_rng(0)
     began, processor = time.perf_counter(), time.process_time()
+    if hasattr(mechanism, "prepared"):  # where a release looks into the cache; the former version has none
+        mechanism = mechanism.prepared(public, work)
     model = mechanism.run(curator, public, work, rng, lambda done, of, what: None)
     fitted = time.perf_counter() - began
     rows = model.sample(private.n, rng)

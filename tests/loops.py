@@ -4,6 +4,7 @@ What is recorded is every call from Python that numba finds no compiled code for
 code is then compiled or loaded makes no difference.
 """
 
+import os
 import subprocess
 import sys
 import warnings
@@ -69,6 +70,7 @@ def release(mechanism: str) -> None:
 def main() -> None:
     """With a mechanism's name: its lines. Without: all of them into the file, each from a process of its own."""
     warnings.simplefilter("ignore")
+    os.environ["OPENPRIOR_CACHE"] = "off"  # a prior that was kept would be learnt by no loop
     if len(sys.argv) > 1:
         with recorded() as lines:
             release(sys.argv[1])

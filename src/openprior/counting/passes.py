@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,15 +56,13 @@ class Plan:
         self.cells = cells
         positions = {a: i for i, a in enumerate(cells.domain.attributes)}
         self._sizes = cells.domain.shape
-        self._marginals = [tuple(positions[a] for a in m) for m in cells.marginals]
-        used = sorted({i for m in self._marginals for i in m})
-        plans = [_pack(used, self._sizes, most) for most in (1, 6, 12, 16, 24, 32, 48, 64)]
-        costs = [self._cost(groups, rows) for groups in plans]
-        self.groups = plans[costs.index(min(costs))]
+        marginals = tuple(tuple(positions[a] for a in m) for m in cells.marginals)
+        laid_out = _laid_out(self._sizes, marginals, 1 << max(rows, 1).bit_length() - 1)
+        self.groups = laid_out.groups
         """The fused columns: attribute positions, in C order of the group's code."""
-        largest = max(self._product(g) for g in self.groups)
+        self.bundles = laid_out.bundles
+        largest = max(math.prod(self._sizes[i] for i in g) for g in self.groups)
         self.dtype = np.dtype(np.uint8 if largest <= 256 else np.uint16 if largest <= 65536 else np.uint32)
-        self.bundles = self._bundles(rows)
 
     def fuse(
         self, columns: Sequence[NDArray[np.unsignedinteger]], start: int, stop: int
@@ -76,6 +75,25 @@ class Plan:
                 np.multiply(row, self.dtype.type(self._sizes[i]), out=row)
                 np.add(row, columns[i][start:stop], out=row, casting="unsafe")
         return block
+
+
+@lru_cache(maxsize=16)
+def _laid_out(sizes: tuple[int, ...], marginals: tuple[tuple[int, ...], ...], rows: int) -> "_Layout":
+    """Kept, because a run counts the same marginals several times."""
+    return _Layout(sizes, marginals, rows)
+
+
+class _Layout:
+    """Groups and bundles for marginals, as positions, of columns of these sizes."""
+
+    def __init__(self, sizes: tuple[int, ...], marginals: tuple[tuple[int, ...], ...], rows: int) -> None:
+        self._sizes, self._marginals = sizes, marginals
+        self._ends = [0, *itertools.accumulate(self._product(m) for m in marginals)]
+        used = sorted({i for m in marginals for i in m})
+        plans = [_pack(used, sizes, most) for most in (1, 6, 12, 16, 24, 32, 48, 64)]
+        costs = [self._cost(groups, rows) for groups in plans]
+        self.groups = plans[costs.index(min(costs))]
+        self.bundles = self._bundles()
 
     def _product(self, attributes: Iterable[int]) -> int:
         return math.prod(self._sizes[i] for i in attributes)
@@ -112,7 +130,7 @@ class Plan:
         first_sums = {t: min(len(groups[g]) for g in t) if len(m) > 1 else 1 for t, m in tables.items()}
         return sum(1.0 * rows + 2.0 * cells[t] * (1 + first_sums[t]) for t in tables)
 
-    def _bundles(self, rows: int) -> tuple[Bundle, ...]:
+    def _bundles(self) -> tuple[Bundle, ...]:
         families: dict[tuple[int, ...], list[tuple[tuple[int, ...], list[int]]]] = {}
         for table, members in self._tables(self.groups).items():
             families.setdefault(table[:-1], []).append((table, members))
@@ -163,7 +181,7 @@ class Plan:
         if not groups or len(members) == 1:
             attributes = (*settled, *itertools.chain(*groups))
             for marginal in members:
-                offset, end = self.cells.offsets[marginal : marginal + 2].tolist()
+                offset, end = self._ends[marginal : marginal + 2]
                 kept = self._marginals[marginal]
                 sums.add(self._sizes, source, attributes, kept, 1, offset, end - offset)
             return

@@ -30,7 +30,7 @@ __all__ = ["Tilting"]
 
 Floats = NDArray[np.float64]
 
-_PASSES, _LAST_PASSES, _ATTEMPTS = 4, 18, 3
+_PASSES, _LAST_PASSES, _ATTEMPTS = 4, 8, 3
 _UNEVEN = 0.5
 """Effective share of the particles below which they are drawn anew."""
 _SPREAD, _FADE = 1.5, 0.9
