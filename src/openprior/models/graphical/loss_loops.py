@@ -13,13 +13,18 @@ __all__ = ["dot", "move", "residuals"]
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
 def residuals(fitted, values, weights, marginals, gradient):  # type: ignore[no-untyped-def]
-    """Keep the fitted marginals and the gradient w·(μ − y); returns ½ Σ w·(μ − y)²."""
+    """Keep the fitted marginals and the gradient w·(μ − y); returns ½ Σ w·(μ − y)².
+
+    What is written and what is summed are two loops: a loop that does both is run several cells at a time or one by
+    one, depending on how close together its arrays lie in memory, and the sum would be rounded differently.
+    """
+    for i in range(len(fitted)):
+        marginals[i] = fitted[i]
+        gradient[i] = weights[i] * (fitted[i] - values[i])
     total = 0.0
     for i in range(len(fitted)):
         off = fitted[i] - values[i]
-        marginals[i] = fitted[i]
-        gradient[i] = weights[i] * off
-        total += gradient[i] * off
+        total += weights[i] * off * off
     return 0.5 * total
 
 
