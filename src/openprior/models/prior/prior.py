@@ -34,7 +34,7 @@ _REDRAWS = (0.1, 0.2, 0.35)
 _KINDS = [((1.0, 0.0, 0.0), 1.0), *(((0.0, 1.0, 0.0), h) for h in _REDRAWS), ((0.0, 0.0, 1.0), 1.0)]
 """Shares and h of what is mixed: classes, anchors that are redrawn more and more, networks."""
 _FOLDS = 5
-_FEW = 5_000
+_FEW = 2_000
 """A table of fewer rows is judged by all folds and by more marginals: cheap then, and else the shares are chance."""
 _JUDGES, _MORE_JUDGES, _DRAWS = 60, 200, 10_000
 """Marginals that shares are judged by, and draws that answer them."""
@@ -61,7 +61,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
     codes = np.stack(public.columns, axis=1).astype(np.uint16)
     rows, attributes = codes.shape
     small = rows < 2 * _FOLDS
-    folds = 0 if small else _FOLDS if rows <= _FEW else 2
+    folds, most = (0, 0) if small else (_FOLDS, _MORE_JUDGES) if rows <= _FEW else (2, _JUDGES)
     with phase("learning from the public table", attributes * (2 + 2 * folds)) as work:
         structures = learn_structures(codes, sizes, 8 if rows <= _ROWS else 4, rng, work)
         with ThreadPoolExecutor(workers()) as pool:
@@ -71,7 +71,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
             else:
                 picked = rng.choice(
                     len(marginals),
-                    min(_MORE_JUDGES if rows <= _FEW else _JUDGES, len(marginals)),
+                    min(most, len(marginals)),
                     replace=False,
                 )
                 judges = [[public.domain.position(a) for a in marginals[i]] for i in picked]
