@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from openprior.errors import OpenPriorWarning
+from openprior.models.prior import prior_cache
 from openprior.models.prior.cache_folder import VARIABLE, cache_folder
 from openprior.models.prior.prior import Prior
 from openprior.models.prior.prior_cache import clear_cache, kept_files, kept_or_learnt, key_of
 from openprior.models.prior.prior_learning import learn
-from openprior.models.tilted import prior_cache
 from openprior.questions.workload import Marginal, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
