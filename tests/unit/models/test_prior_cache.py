@@ -144,6 +144,18 @@ def test_where_nothing_can_be_kept_it_is_learnt_and_said(
     assert learnt.times == 2
 
 
+def test_a_folder_that_may_not_be_read_is_said_and_not_raised(
+    folder: Path, learnt: Learnt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch, pytest.warns(OpenPriorWarning, match="Permission denied"):
+        patch.setattr(Path, "is_file", forbidden)  # as of a folder that another user made
+        kept_or_learnt(TABLE, PAIRS)
+    assert learnt.times == 1
+
+
 def _no_space(*paths: object) -> None:
     raise OSError(28, "No space left on device")
 

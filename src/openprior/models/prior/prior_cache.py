@@ -117,9 +117,9 @@ def _code() -> str:
 
 def _kept(path: Path, public: Table) -> Prior | None:
     """The prior in the file, if it is there and as it must be."""
-    if not path.is_file():
-        return None
     try:
+        if not path.is_file():
+            return None
         if path.stat().st_size > LIMIT:
             raise Damaged("it is too long")
         with phase("prior: from the cache"):
