@@ -177,6 +177,7 @@ def test_a_damaged_file_is_refused_in_one_line(prior: op.PublicPrior, tmp_path: 
         "text": b"a,b\n1,2\n",
         "cut": good[:-100],
         "schema": forged(prior.stored, facts={"schema": "[columns"}),
+        "a schema too deep": forged(prior.stored, facts={"schema": "a = " + "[" * 10_000}),
         "other schema": forged(prior.stored, facts={"schema": sizes.to_toml()}),
         "marginals": forged(prior.stored, facts={"marginals": [["nobody"]]}),
         "no marginals": forged(prior.stored, facts={"marginals": []}),
