@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 FORMAT = 3
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 _READ = (2, FORMAT)
-"""The formats that are read; in 2 a release had all its rows in one file, and all answers in another."""
+"""The formats that are read; in 2 a release had all its rows in one file, and all answers in another, and no prior."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -258,6 +258,8 @@ class Certificate(Shown):
             "values_inside": inside,
             "files": files,
         }
+        if self.format == _READ[0]:
+            del values["prior"]
         text = {**values, "statement": self.statement}
         return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -319,7 +321,7 @@ def _read(values: object) -> Certificate:
         remarks=record.texts("remarks", repeated=True),
         values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
-        prior=_prior(record.record("prior")),
+        prior={} if format == _READ[0] else _prior(record.record("prior")),
         files=seals_from(record.record("files")),
         format=format,
     )
