@@ -65,5 +65,8 @@ def test_clumsy_calls_get_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch
         assert said.err.count("\n") == 1
         assert expected in said.err
     monkeypatch.setenv("OPENPRIOR_CACHE", "off")
-    assert say("cache").out.startswith("the cache is off (OPENPRIOR_CACHE)")
+    told = say("cache", "--clear").out
+    assert (
+        told.startswith("the cache is off (OPENPRIOR_CACHE)") and "were kept before are as they were" in told
+    )
     assert json.loads(say("cache", "--json").out)["folder"] is None

@@ -82,6 +82,9 @@ def cache(
         return
     if folder is None:
         typer.echo(f"the cache is off ({VARIABLE}); every release learns its prior anew")
+        typer.echo(
+            f"priors that were kept before are as they were: see and remove them with {VARIABLE} unset"
+        )
         return
     if clear:
         typer.echo(f"removed {how_many(removed, 'prior')} from {folder}")

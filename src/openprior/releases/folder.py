@@ -65,7 +65,7 @@ def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
     _write_text(draft / "workload.json", json.dumps(asked))
     with phase("making the report"):
-        _write_text(draft / "report.html", render(release))
+        _write_text(draft / "report.html", render(release, answers=answers))
     seal(draft, release.certificate)
 
 

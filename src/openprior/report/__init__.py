@@ -52,6 +52,7 @@ def render(
     truth: View | None = None,
     quality: Any = None,
     estimate: "Estimated | None" = None,
+    answers: str | None = None,
 ) -> str:
     """The report as HTML.
 
@@ -59,9 +60,11 @@ def render(
     truth        the view of the private table
     quality      further measures, by `summary()`: name, value, explanation
     estimate     a differentially private estimate of the error, which may be published
+    answers      which answers lie beside the report as a file, as `release.save` takes it; not given: nothing is said
     """
     from openprior.report import charts
     from openprior.report.facts import gather
     from openprior.report.template import page_of
 
-    return page_of("page.html.j2", f=gather(release, evaluation, truth, quality, estimate), charts=charts)
+    facts = gather(release, evaluation, truth, quality, estimate)
+    return page_of("page.html.j2", f=facts, charts=charts, beside=answers)

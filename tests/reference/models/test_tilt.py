@@ -11,12 +11,12 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2
 
+from openprior.models.prior import draws
 from openprior.models.prior.classes import Classes, fit_classes
 from openprior.models.prior.draws import PriorArrays, draw
 from openprior.models.prior.held_out import on_simplex
 from openprior.models.prior.network import Networks, fit_networks, learn_structures, log_density
 from openprior.models.prior.prior import _Parts, fit_prior, uniform_prior
-from openprior.models.tilted import draws
 from openprior.models.tilted.moves import TiltArrays, potentials, sweep
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting

@@ -14,6 +14,7 @@ import openprior as op
 from openprior.counting import cores
 from openprior.errors import OptionError, ReleaseError
 from openprior.releases import row_parts
+from openprior.releases.certificate import Certificate
 from openprior.releases.check import check_release
 from openprior.releases.seal import CERTIFICATE, seal_of
 from tests.parquet_slack import slack
@@ -198,6 +199,10 @@ def test_folders_of_the_format_before_are_read(tmp_path: Path) -> None:
     assert op.open_release(copy).certificate.format == 3
     with pytest.raises(ReleaseError, match="NOT PRIVATE"):  # and nothing else
         check_release(folder)
+    with pytest.raises(ReleaseError, match="unknown field 'prior'"):
+        Certificate.from_json(text.replace('"format": 3,', '"format": 2,', 1))
+    with pytest.raises(ReleaseError, match="prior is missing"):
+        Certificate.from_json(older.replace('"format": 2,', '"format": 3,', 1))
     (folder / "answers.parquet").unlink()
     values = json.loads(older)
     del values["files"]["answers.parquet"]

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,6 +96,17 @@ def test_the_page_names_no_host_and_loads_nothing(page: str) -> None:
         f"#{id}"
         for id in ("main", "promise", "budget", "origin", "scope", "columns", "answers", "limits", "check")
     }
+
+
+def test_the_page_says_which_answers_lie_beside_it(made: Release, tmp_path: Path) -> None:
+    for answers, said in (
+        ("workload", "The file of answers has all"),
+        ("measured", "The file of answers has only what was measured. The model of the release answers all"),
+        ("none", "There is no file of answers. The model of the release answers all"),
+    ):
+        made.save(tmp_path / answers, answers=answers)
+        assert said in (tmp_path / answers / "report.html").read_text(), answers
+    assert "file of answers" not in render(made), "a page that lies elsewhere cannot tell"
 
 
 def test_not_private_is_said_where_due_and_only_there(made: Release, page: str) -> None:
