@@ -21,5 +21,6 @@ linear.py            sums of measurements and nothing else, with exact standard 
 linear_rows.py       rows for such answers
 two_stage.py         what it approaches, solved exactly for small problems
 
-graphical/ is Private-PGM's model, prior/ is what a public table teaches, and tilted/ is Tilt's model, which starts there.
+graphical/ is Private-PGM's model, prior/ is what a public table teaches, and tilted/ is Tilt's model, which starts
+there.
 """
