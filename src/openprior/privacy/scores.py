@@ -261,7 +261,9 @@ def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
         return scores.marginals
     for score in scores:
         if not isinstance(score, L1Score | SumScore | TableScore):
-            raise PrivacyError(f"{shown(score)} is no score of one candidate; give L1Score, SumScore or TableScore")
+            raise PrivacyError(
+                f"{shown(score)} is no score of one candidate; give L1Score, SumScore or TableScore"
+            )
         score.check(layout.full_domain)
     if not any(score.sensitivity(Unit()) > 0 for score in scores):
         raise PrivacyError("all candidates have weight 0; give at least one a positive weight")
