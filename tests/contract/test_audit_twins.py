@@ -133,6 +133,15 @@ def test_an_uncharged_clique() -> None:
     caught(audited(Probe(steps)), "the same outcomes give another model")
 
 
+def test_counts_that_are_kept_in_one_vector_are_watched_too() -> None:
+    def steps(curator: Curator) -> Any:
+        curator.announce([AREA])
+        curator.look_ahead()  # after this pass they are there, and nothing need be counted for them
+        return area(curator) * 0 + secret(curator).flat((AREA,))
+
+    caught(audited(Probe(steps)), "looked at exact counts outside any charged event")
+
+
 def test_a_total_that_nobody_paid_for() -> None:
     def steps(curator: Curator) -> Any:
         return area(curator) * 0 + secret(curator).rows

@@ -95,11 +95,13 @@ def _can_start() -> bool:
 
 
 def _start(mechanism: str) -> subprocess.Popen[str]:
+    """A process that imports from where this one does, and from nowhere else: `-m` alone would look into the working
+    folder first, where a module that lies beside some data would be run."""
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "openprior.compiling.helper", mechanism],
+        [sys.executable, "-P", "-W", "ignore", "-m", "openprior.compiling.helper", mechanism],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
     )

@@ -140,9 +140,7 @@ class Tilt(Mechanism):
 
     def prepared(self, public: Table | None, workload: Workload, prior: Prior | None = None) -> Self:
         """Itself with its prior: the one that is given, or that of the public table, from the cache if it is there."""
-        if prior is None:
-            if public is None or not public.n:
-                return self
+        if prior is None and public is not None and public.n:
             prior = kept_or_learnt(public, workload.marginals)
         mine = copy.copy(self)
         object.__setattr__(mine, "_prior", prior)

@@ -39,10 +39,12 @@ class _Flat:
 
     def __post_init__(self) -> None:
         # Of our own and fixed: what is checked and charged for is what will be evaluated.
-        fixed = {"answers": self.answers, "weights": self.weights, "_offsets": self.cells.offsets}
+        fixed = {"answers": self.answers, "weights": self.weights, "_offsets": np.asarray(self.cells.offsets)}
         for name, array in fixed.items():
             object.__setattr__(self, name, frozen(array))
-        object.__setattr__(self, "marginals", tuple(self.cells.marginals))
+        object.__setattr__(self, "marginals", tuple(tuple(m) for m in self.cells.marginals))
+        if self._offsets.dtype != np.int64 or self._offsets.shape != (len(self.marginals) + 1,):
+            raise PrivacyError("the segments of flat scores are not the cells of their marginals")
         if not len(self.marginals) or self.answers.shape != (self._offsets[-1],):
             raise PrivacyError("scores of marginals need one answer per cell, and at least one marginal")
         _check_numbers("weight", self.weights, len(self.marginals))

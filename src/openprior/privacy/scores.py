@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
+from openprior.given import shown
 from openprior.privacy.flat_scores import MarginalScores, TableScore
 from openprior.privacy.score_grid import GRID, LARGEST, LEVELS, cut, summable, within
 from openprior.privacy.unit import Unit
@@ -259,6 +260,10 @@ def check_scores(scores: Scores, layout: Layout) -> tuple[Marginal, ...]:
         scores.check(layout.full_domain)
         return scores.marginals
     for score in scores:
+        if not isinstance(score, L1Score | SumScore | TableScore):
+            raise PrivacyError(
+                f"{shown(score)} is no score of one candidate; give L1Score, SumScore or TableScore"
+            )
         score.check(layout.full_domain)
     if not any(score.sensitivity(Unit()) > 0 for score in scores):
         raise PrivacyError("all candidates have weight 0; give at least one a positive weight")

@@ -33,8 +33,7 @@ __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 FORMAT = 3
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 _READ = (2, FORMAT)
-"""The formats that are read; in 2 a release had all its rows in one file, all answers in another, and no
-prior."""
+"""The formats that are read; in 2 a release had all its rows in one file, and all answers in another, and no prior."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -259,9 +258,9 @@ class Certificate(Shown):
             "values_inside": inside,
             "files": files,
         }
+        if self.format == _READ[0]:
+            del values["prior"]
         text = {**values, "statement": self.statement}
-        if self.format == 2:  # which knew of no priors that are kept
-            del text["prior"]
         return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
     @staticmethod
@@ -322,7 +321,7 @@ def _read(values: object) -> Certificate:
         remarks=record.texts("remarks", repeated=True),
         values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
-        prior={} if format == 2 else _prior(record.record("prior")),
+        prior={} if format == _READ[0] else _prior(record.record("prior")),
         files=seals_from(record.record("files")),
         format=format,
     )

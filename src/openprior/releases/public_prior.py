@@ -44,6 +44,8 @@ from openprior.whole import filling, outside_releases
 __all__ = ["PriorLike", "PublicPrior", "fit_prior", "need_prior", "open_prior"]
 
 _INSIDE = "inside"
+_ARCHIVE = b"PK\x03\x04"
+"""What a file begins with."""
 _ANEW = "learn it anew with 'openprior prior'"
 
 
@@ -197,7 +199,11 @@ def open_prior(path: str | os.PathLike[str]) -> PublicPrior:
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             raise PriorError(f"{path} is no file; give the file that 'openprior prior' wrote")
-        return _public_prior(unpacked(file.read_bytes()))
+        with file.open("rb") as opened:
+            if opened.read(len(_ARCHIVE)) != _ARCHIVE:  # before all of a large file that is none is read
+                raise Damaged("it is no archive of arrays")
+            opened.seek(0)
+            return _public_prior(unpacked(opened.read()))
     except FileNotFoundError:
         raise PriorError(f"there is no prior {path}; check the name, or {_ANEW}") from None
     except OSError as error:

@@ -98,8 +98,10 @@ def draw_parts(
         def one(i: int) -> None:
             codes = draws[i]()
             tally = tallies.get()
-            tally.add(codes.columns)
-            tallies.put(tally)
+            try:
+                tally.add(codes.columns)
+            finally:  # else another thread would wait for it for ever
+                tallies.put(tally)
             generator = np.random.default_rng(streams[i])
             tables = (decoder.decode(block, generator, packed=True) for block in _blocks(codes))
             _write(tables, paths[i])

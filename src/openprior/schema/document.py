@@ -62,6 +62,8 @@ def read_document(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         hint = ", or a column declared twice" if "twice" in str(error) or "overwrite" in str(error) else ""
         raise SchemaError(f"the schema is not TOML{hint}: {error}; correct it there") from None
+    except RecursionError:
+        raise SchemaError("the schema has lists or tables far too deep in each other; mend it") from None
     _check_keys(
         "the schema", document, {"person_id", "max_rows_per_person", "reading", "columns", "hierarchies"}
     )

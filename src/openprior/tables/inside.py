@@ -65,6 +65,8 @@ class Reservoir:
         kind = held.values.dtype
         if any(a.dtype != kind or not np.isfinite(a).all() for a in (values, least, greatest)):
             raise ValueError("its values are of another kind")
+        if not all(np.array_equal(held._held(a), a) for a in (values, least, greatest)):
+            raise ValueError("it has values that the column cannot hold")
         if codes.dtype != np.int64 or codes.ndim != 1 or values.shape != codes.shape:
             raise ValueError("its bins are of another kind")
         if least.shape != (column.count,) or greatest.shape != (column.count,):

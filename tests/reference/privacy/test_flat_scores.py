@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,7 +126,18 @@ class Disordered(Cells):
         self.marginals = (*MARGINALS[:2], ("b", "k"), MARGINALS[3])
 
 
-REFUSED: dict[str, Callable[[], MarginalScores]] = {
+class Fractional(Cells):
+    """Cells whose segments have the right numbers, in a type that no loop takes."""
+
+    def __init__(self) -> None:
+        super().__init__(DOMAIN, MARGINALS)
+        self.offsets = self.offsets.astype(np.float64)  # type: ignore[assignment]
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "many candidates as one": lambda: [flat(), flat()],
+    "no score": lambda: [None],
+    "segments of another type": lambda: flat(cells=Fractional()),
     "an answer that is missing": lambda: flat(answers=np.zeros(len(CELLS) - 1)),
     "an answer that is no number": lambda: flat(answers=np.full(len(CELLS), np.nan)),
     "infinity": lambda: flat(answers=np.append(np.zeros(len(CELLS) - 1), -np.inf)),

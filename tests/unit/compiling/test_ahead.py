@@ -94,6 +94,15 @@ def test_a_process_that_ends_early_is_not_waited_for(
     assert not loops_of("tilt")[0].mark(str(folder)).exists()
 
 
+def test_a_module_in_the_working_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hashlib.py").write_text("raise SystemExit(7)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    with ahead._start("no mechanism") as process:
+        process.communicate("")
+    assert process.returncode == 0
+
+
 def test_a_process_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_PATIENCE", 0.2)
     monkeypatch.setattr(ahead, "_start", lambda mechanism: _process("import time; time.sleep(60)"))

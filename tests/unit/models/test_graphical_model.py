@@ -219,6 +219,23 @@ def test_structural_zeros_are_respected_in_rows(rounded: bool) -> None:
 # Files and summaries.
 
 
+def test_a_fitted_model_answers_the_same_after_it_was_saved(tmp_path: Path) -> None:
+    """To the last bit: a sum of a clique's table is not always 1 in it."""
+    rng = np.random.default_rng(0)
+    domain = Domain({"a": 3, "b": 3, "c": 2})
+    for number in range(12):
+        measured = [
+            Measurement.of(m, rng.uniform(5, 50, domain.size(m)), 1.0) for m in (("a", "b"), ("b", "c"))
+        ]
+        model = Estimator(domain, 100.0).fit(measured)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        model.save(folder)
+        again = load_model(folder)
+        for marginal, answer in model.answers([("a", "b"), ("a", "c")]).items():
+            assert answer.tobytes() == again.answers([marginal])[marginal].tobytes()
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_saved_model_is_the_same_model(name: str, tmp_path: Path) -> None:
     model = make_model(name, 7, zeros=0.2, total=1234.5)

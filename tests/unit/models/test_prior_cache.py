@@ -144,6 +144,18 @@ def test_where_nothing_can_be_kept_it_is_learnt_and_said(
     assert learnt.times == 2
 
 
+def test_a_folder_that_may_not_be_read_is_said_and_not_raised(
+    folder: Path, learnt: Learnt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch, pytest.warns(OpenPriorWarning, match="Permission denied"):
+        patch.setattr(Path, "is_file", forbidden)  # as of a folder that another user made
+        kept_or_learnt(TABLE, PAIRS)
+    assert learnt.times == 1
+
+
 def _no_space(*paths: object) -> None:
     raise OSError(28, "No space left on device")
 
@@ -154,9 +166,11 @@ def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.Monk
     for i, table in enumerate(tables[:3]):
         kept_or_learnt(table, PAIRS)
         os.utime(paths[i], (i, i))
-    stray = folder / "notes.txt"
-    stray.write_text("not ours")
-    stale = [folder / "draft-killed", folder / f"{'0' * 64}.lock"]
+    strays = [folder / name for name in ("notes.txt", "draft-of-a-letter", "uv.lock")]
+    for stray in strays:
+        stray.write_text("not ours")
+        os.utime(stray, (1, 1))
+    stale = [folder / "killed.prior-draft", folder / f"{'0' * 64}.lock"]
     for left in stale:
         left.write_text("")
         os.utime(left, (1, 1))
@@ -164,10 +178,11 @@ def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(prior_cache, "LIMIT", int(3.5 * paths[0].stat().st_size))
     kept_or_learnt(tables[3], PAIRS)
     assert [path.exists() for path in paths] == [True, False, True, True]
-    assert stray.exists()
     assert not any(left.exists() for left in stale)
+    draft = folder / "just now.prior-draft"
+    draft.write_text("rows of a run that was killed")
     assert clear_cache(folder) == 3
-    assert list(folder.iterdir()) == [stray]
+    assert sorted(folder.iterdir()) == sorted(strays)
 
 
 def test_two_at_once_learn_once(folder: Path, learnt: Learnt) -> None:

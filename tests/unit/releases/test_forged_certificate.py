@@ -17,11 +17,11 @@ FREE = re.compile(
     r"(: dataset and run swapped|mechanism|dataset|run|remarks|options|versions\.\w+|versions: \w+ and \w+ swapped"
     r"|description\.\w+|description: \w+ and \w+ swapped"
     r"|events swapped at \d+|events\.\d+\.(candidates|charged|regularisation)"
-    r"|events\.\d+ without with_replacement|rho|format)\b"
+    r"|events\.\d+ without with_replacement|rho)\b"
 )
-"""What says nothing of the promise: names, titles, options, remarks, which of the formats that are read, how many
-candidates there were and whether they were replaced, a regression's λ, which its numbers are scaled by, in which order
-steps were taken that cost the same in any; and numbers changed within the last digits."""
+"""What says nothing of the promise: names, titles, options, remarks, how many candidates there were and whether they
+were replaced, a regression's λ, which its numbers are scaled by, in which order steps were taken that cost the same in
+any; and numbers changed within the last digits."""
 
 
 @pytest.fixture(scope="module")

@@ -177,6 +177,7 @@ def test_a_damaged_file_is_refused_in_one_line(prior: op.PublicPrior, tmp_path: 
         "text": b"a,b\n1,2\n",
         "cut": good[:-100],
         "schema": forged(prior.stored, facts={"schema": "[columns"}),
+        "a schema too deep": forged(prior.stored, facts={"schema": "a = " + "[" * 10_000}),
         "other schema": forged(prior.stored, facts={"schema": sizes.to_toml()}),
         "marginals": forged(prior.stored, facts={"marginals": [["nobody"]]}),
         "no marginals": forged(prior.stored, facts={"marginals": []}),
@@ -186,6 +187,7 @@ def test_a_damaged_file_is_refused_in_one_line(prior: op.PublicPrior, tmp_path: 
         "bins outside": forged(prior.stored, **{"inside.0.codes": codes + 4}),
         "bins out of order": forged(prior.stored, **{"inside.0.codes": codes[::-1].copy()}),
         "values of another kind": forged(prior.stored, **{"inside.0.values": codes.astype(np.float64)}),
+        "values outside": forged(prior.stored, **{"inside.0.values": np.full_like(codes, 1 << 62)}),
         "values that are none": forged(
             prior.stored, **{"inside.2.values": np.full_like(prior.stored.arrays["inside.2.values"], np.nan)}
         ),

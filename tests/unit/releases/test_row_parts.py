@@ -186,8 +186,12 @@ def test_folders_of_the_format_before_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     made(folder)
     text = (folder / CERTIFICATE).read_text(encoding="utf-8")
-    older = text.replace('"format": 3,', '"format": 2,', 1).replace('\n "prior": {},', "", 1)
-    assert older.count("prior") < text.count("prior"), "format 2 knew of none"
+    renamed = text.replace('"format": 3,', '"format": 2,', 1)
+    (folder / CERTIFICATE).write_text(renamed, encoding="utf-8", newline="\n")
+    with pytest.raises(ReleaseError, match="prior"):  # a certificate of this version under the other number
+        op.open_release(folder)
+    older = renamed.replace(' "prior": {},\n', "", 1)  # as the version before wrote it
+    assert older != renamed
     (folder / CERTIFICATE).write_text(older, encoding="utf-8", newline="\n")
     opened = op.open_release(folder)
     assert opened.certificate.format == 2

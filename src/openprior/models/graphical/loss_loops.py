@@ -1,7 +1,9 @@
 """The compiled sums of a fit, each one pass over the measured cells.
 
 Not BLAS's: it starts threads for vectors this long, which wait by spinning, and sums differently with each number of
-them.
+them. And no loop both writes and sums: the compiler would test whether what is written could be what is read next, by
+how near the arrays happen to lie in memory, and sum in another order where they do. The same measurements would then
+not always give the same model, and where arrays lie depends on all that was allocated before, private counts included.
 """
 
 import numba as nb
@@ -13,18 +15,13 @@ __all__ = ["dot", "move", "residuals"]
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
 def residuals(fitted, values, weights, marginals, gradient):  # type: ignore[no-untyped-def]
-    """Keep the fitted marginals and the gradient w·(μ − y); returns ½ Σ w·(μ − y)².
-
-    What is written and what is summed are two loops: a loop that does both is run several cells at a time or one by
-    one, depending on how close together its arrays lie in memory, and the sum would be rounded differently.
-    """
+    """Keep the fitted marginals and the gradient w·(μ − y); returns ½ Σ w·(μ − y)²."""
     for i in range(len(fitted)):
         marginals[i] = fitted[i]
         gradient[i] = weights[i] * (fitted[i] - values[i])
     total = 0.0
     for i in range(len(fitted)):
-        off = fitted[i] - values[i]
-        total += weights[i] * off * off
+        total += gradient[i] * (marginals[i] - values[i])
     return 0.5 * total
 
 

@@ -56,5 +56,6 @@ def product_over(table, block, first, second, third, first_map, second_map, thir
         to_a, to_b, to_c = first_map[rows:], second_map[rows:], third_map[rows:]
         for i in range(block):
             part[i] = a[to_a[i]] * b[to_b[i]] * c[to_c[i]]
+        for i in range(block):  # a loop of its own: see loss_loops.py
             total += part[i]
     return total

@@ -33,9 +33,11 @@ _REDRAWS = (0.1, 0.2, 0.35)
 """h, the probability with which an anchor's attribute is redrawn."""
 _KINDS = [((1.0, 0.0, 0.0), 1.0), *(((0.0, 1.0, 0.0), h) for h in _REDRAWS), ((0.0, 0.0, 1.0), 1.0)]
 """Shares and h of what is mixed: classes, anchors that are redrawn more and more, networks."""
-_FOLDS, _USED_FOLDS = 5, 2
-_JUDGES, _DRAWS = 60, 10_000
-"""Marginals that shares are judged by, and draws that answer them. 200 and 50,000 in three folds came out no better."""
+_FOLDS = 5
+_FEW = 2_000
+"""A table of fewer rows is judged by all folds and by more marginals: cheap then, and else the shares are chance."""
+_JUDGES, _MORE_JUDGES, _DRAWS = 60, 200, 10_000
+"""Marginals that shares are judged by, and draws that answer them."""
 _ROWS = 30_000
 """Public rows that classes and shares are learnt from; anchors and conditionals use all."""
 _STEPS = 10
@@ -59,7 +61,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
     codes = np.stack(public.columns, axis=1).astype(np.uint16)
     rows, attributes = codes.shape
     small = rows < 2 * _FOLDS
-    folds = 0 if small else _USED_FOLDS
+    folds, most = (0, 0) if small else (_FOLDS, _MORE_JUDGES) if rows <= _FEW else (2, _JUDGES)
     with phase("learning from the public table", attributes * (2 + 2 * folds)) as work:
         structures = learn_structures(codes, sizes, 8 if rows <= _ROWS else 4, rng, work)
         with ThreadPoolExecutor(workers()) as pool:
@@ -67,13 +69,17 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
             if small:
                 shares, redraw = (0.0, 0.5, 0.5), 0.35
             else:
-                picked = rng.choice(len(marginals), min(_JUDGES, len(marginals)), replace=False)
+                picked = rng.choice(
+                    len(marginals),
+                    min(most, len(marginals)),
+                    replace=False,
+                )
                 judges = [[public.domain.position(a) for a in marginals[i]] for i in picked]
                 some = codes if rows <= _ROWS else codes[rng.choice(rows, _ROWS, replace=False)]
                 order = rng.permutation(len(some))
                 seen = [
                     pool.submit(_judge, some, order[fold::_FOLDS], sizes, structures, judges, _another(rng))
-                    for fold in range(_USED_FOLDS)
+                    for fold in range(folds)
                 ]
                 found = []
                 for one in seen:

@@ -43,8 +43,10 @@ __all__ = ["LIMIT", "clear_cache", "kept_files", "kept_or_learnt", "key_of"]
 LIMIT = 10**9
 """Bytes of all files together."""
 _NAME = re.compile(r"[0-9a-f]{64}\.prior")
-_DRAFT = "draft-"
+_DRAFT = ".prior-draft"
 _LOCK = ".lock"
+_LEFT = re.compile(rf".*{re.escape(_DRAFT)}|[0-9a-f]{{64}}{re.escape(_LOCK)}")
+"""What a killed process may leave: drafts, which hold rows, and locks."""
 _STALE = 3600.0
 """Seconds after which a draft or a lock is what a killed process has left."""
 _PATIENCE, _LOOK = 120.0, 0.05
@@ -77,17 +79,25 @@ def key_of(public: Table, marginals: Sequence[Marginal]) -> str:
 
 
 def clear_cache(folder: Path) -> int:
-    """Remove every prior in the folder; how many there were."""
+    """Remove every prior in the folder, and drafts of them; how many priors there were."""
     kept = kept_files(folder)
-    for file in kept:
+    for file in (*kept, *_left_files(folder)):
         file.unlink(missing_ok=True)
     return len(kept)
 
 
 def kept_files(folder: Path) -> list[Path]:
     """The priors in the folder; nothing else in it is ours to count or to remove."""
+    return _files(folder, _NAME)
+
+
+def _left_files(folder: Path) -> list[Path]:
+    return _files(folder, _LEFT)
+
+
+def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
     try:
-        return [entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name) and entry.is_file()]
+        return [entry for entry in folder.iterdir() if names.fullmatch(entry.name) and entry.is_file()]
     except OSError:
         return []
 
@@ -107,9 +117,9 @@ def _code() -> str:
 
 def _kept(path: Path, public: Table) -> Prior | None:
     """The prior in the file, if it is there and as it must be."""
-    if not path.is_file():
-        return None
     try:
+        if not path.is_file():
+            return None
         if path.stat().st_size > LIMIT:
             raise Damaged("it is too long")
         with phase("prior: from the cache"):
@@ -154,7 +164,7 @@ def _keep(path: Path, stored: Stored) -> None:
     if len(data) > LIMIT:
         return
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=_DRAFT, dir=path.parent)  # for its owner only
+        descriptor, draft = tempfile.mkstemp(suffix=_DRAFT, dir=path.parent)  # for its owner only
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -178,11 +188,10 @@ def _make_room(newest: Path) -> None:
         if total > LIMIT and file.name != newest.name:
             file.unlink(missing_ok=True)
             total -= size
-    for file in newest.parent.iterdir():
-        if file.name.startswith(_DRAFT) or file.name.endswith(_LOCK):
-            with contextlib.suppress(OSError):
-                if time.time() - file.stat().st_mtime > _STALE:
-                    file.unlink()
+    for file in _left_files(newest.parent):
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > _STALE:
+                file.unlink()
 
 
 def _cannot_keep(folder: Path, error: OSError) -> None:
@@ -200,7 +209,7 @@ def _alone(path: Path) -> Iterator[None]:
     """While no other process learns the same prior. It saves work and nothing depends on it: who cannot lock, or has
     waited long enough, goes on."""
     try:
-        descriptor = os.open(path.with_suffix(_LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path.with_suffix(_LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         yield  # the folder cannot be written, which is said when the prior is
         return

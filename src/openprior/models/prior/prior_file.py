@@ -7,6 +7,8 @@ become a large one), each as long as its header says; then `prior_checks` looks 
 
 import io
 import json
+import struct
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +34,16 @@ _ENDING = ".npy"
 _PREFIX = "prior."
 _NEAR = 1e-9
 _FACTS_LONGEST = 64 << 20
+_NO_ARCHIVE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    struct.error,
+    SyntaxError,  # NumPy reads the header of an array as Python's own words
+    tokenize.TokenError,
+)
 
 
 class Damaged(ValueError):
@@ -89,7 +101,7 @@ def unpacked(data: bytes) -> Stored:
         raise
     except (ValueError, KeyError, TypeError, OverflowError, MemoryError, EOFError, OSError) as error:
         raise Damaged(str(error).splitlines()[0][:100] if str(error) else type(error).__name__) from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, AttributeError) as error:
+    except _NO_ARCHIVE as error:
         raise Damaged(f"it is no archive of arrays ({type(error).__name__})") from None
 
 

@@ -270,6 +270,10 @@ class _WatchedVault(Vault):
         self._witness.sees("exact counts")
         return super().gather(cells, only)
 
+    def flat(self, marginals: tuple[Marginal, ...]) -> Counts:
+        self._witness.sees("exact counts")
+        return super().flat(marginals)
+
     def whole_rows(self) -> tuple[Table, Counts]:
         self._witness.sees("whole rows")
         return super().whole_rows()
