@@ -147,11 +147,14 @@ class Tilt(Mechanism):
         return mine
 
     def outlay(self, sizes: Sizes) -> Outlay:
-        """Networks for every pair of columns of the prior, judged by some of the cells; rounds that answer all
+        """Networks for every pair of columns of the prior, and their conditionals from all rows; rounds that answer all
         marginals from the particles; the last fit; rows chosen among the particles; every answer's standard error."""
         particles = self.particles or float(np.clip(16 * sizes.rows, 100_000, 300_000))
-        judged = sizes.cells * min(1.0, 200 / sizes.marginals)
-        prior = 0.5 + 1.8e-6 * sizes.columns**2 * min(sizes.public_rows, 16_384) + 4e-7 * judged
+        prior = (
+            0.3
+            + 3e-8 * sizes.columns**2 * min(sizes.public_rows, 16_384)
+            + 1e-7 * sizes.columns * sizes.public_rows
+        )
         rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
         each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
         fit = 9e-8 * particles * (sizes.columns + rounds)
