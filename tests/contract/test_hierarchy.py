@@ -345,6 +345,7 @@ def test_what_cannot_run_inside_is_refused_before_the_levels_are_charged(
         if name not in ("hierarchy", "mst", "pmw-pub", "mwem") and not cls.needs_public_n
     ),
 )
+@pytest.mark.filterwarnings("ignore:Not measured")
 def test_the_others_can_work_inside_the_groups_on_a_small_share(name: str) -> None:
     """Within a part a mechanism has the part's budget, not the run's: asking for more would break off half-way."""
     run = made(epsilon=1.0, noise=SeededNoise(4))

@@ -271,6 +271,7 @@ def test_a_function_is_called_with_the_phases_of_a_release_in_order(tmp_path: An
         "estimating",
         "drawing rows",
         "writing the release",
+        "writing the answers",
         "making the report",
     ]
     assert all(isinstance(p, Progress) for p in told)

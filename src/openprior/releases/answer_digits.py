@@ -36,7 +36,7 @@ def _rounded(numbers: Floats, error: Floats) -> Floats:
     """Each to a power of two that is fine enough for it and for its standard error, if it has one.
 
     >>> _rounded(np.array([1234.56789, 0.0012345, 5.0]), np.array([10.0, np.nan, 0.0])).tolist()
-    [1234.5625, 0.001232147216796875, 5.0]
+    [1234.5625, 0.0012359619140625, 5.0]
     """
     step = np.minimum(_power(np.abs(numbers)) * _SHARE, _ROW)
     known = np.isfinite(error) & (error > 0)

@@ -211,6 +211,7 @@ ALLOWED = {
     "privacy": {
         "calibrate",
         "curator",
+        "flat_scores",
         "measurement",
         "regression",
         "residual_statistics",
@@ -222,7 +223,7 @@ ALLOWED = {
         "weighted_sums",
     },
     "tables": {"table"},
-    "counting": {"cells", "engine", "local", "one_thread"},
+    "counting": {"cells", "cores", "engine", "local", "one_thread", "passes", "tally"},
 }
 """Modules of these rooms that mechanisms and models may import; none of them opens a table, draws noise or pays."""
 

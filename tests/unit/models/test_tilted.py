@@ -703,7 +703,7 @@ def test_a_public_table_that_is_wrong_is_left() -> None:
     )
     workload = Workload([("a", "b"), ("b", "c")]).on(PRIVATE.domain)
     with pytest.warns(OpenPriorWarning, match="uniform in every answer and row: d"):
-        curator, _ = run(PRIVATE, wrong, workload, epsilon=100.0)
+        curator, _ = run(PRIVATE, wrong, workload, epsilon=100.0, particles=20_000)
     kinds = [e.kind for e in curator.events]
     assert kinds.count("exponential") >= 2
 
