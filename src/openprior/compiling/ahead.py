@@ -5,6 +5,7 @@ side. Which loops are compiled depends on the mechanism's name alone. Nothing re
 compile, because it could not be started or failed, is compiled by whoever calls it, as it would have been anyway.
 """
 
+import contextlib
 import os
 import queue
 import subprocess
@@ -23,6 +24,8 @@ _MOST = 4
 """Processes at most: each takes a second to start and 150 MB."""
 _FEWEST = 2
 """Modules from which a process is worth its start."""
+_ROWS = frozenset({"openprior.models.exchanges"})
+"""Modules that only the drawing of rows calls, when the mechanism has run: they come last."""
 _PATIENCE = 120.0
 """Seconds after which a process is not waited for any more."""
 
@@ -34,25 +37,35 @@ class Ahead:
         self._todo: queue.SimpleQueue[ModuleLoops] = queue.SimpleQueue()
         for loops in missing:
             self._todo.put(loops)
-        self._total, self._done = len(missing), threading.Semaphore(0)
+        self._left = {loops.module for loops in missing}
+        self._changed = threading.Condition()
         self._threads = [
             threading.Thread(target=self._feed, args=(mechanism,), daemon=True) for _ in range(processes)
         ]
         for thread in self._threads:
             thread.start()
 
-    def wait(self) -> None:
-        """Until all is compiled; told as a phase if there is anything to wait for."""
-        if not any(thread.is_alive() for thread in self._threads):
-            return
-        with phase(COMPILING, self._total) as work:
-            for done in range(1, self._total + 1):
-                while not self._done.acquire(timeout=0.1):
-                    if not any(thread.is_alive() for thread in self._threads):
-                        return
-                work.at(done, self._total)
+    def wait(self, *, rows: bool = True) -> None:
+        """Until all is compiled, or all but what draws rows; told as a phase if there is anything to wait for."""
+        with self._changed:
+            total = len(self._awaited(rows))
+            if not total:
+                return
+            with phase(COMPILING, total) as work:
+                done = 0
+                while left := len(self._awaited(rows)):
+                    if total - left > done:
+                        done = total - left
+                        work.at(done, total)
+                    self._changed.wait(0.1)
+        if rows:
             for thread in self._threads:
                 thread.join(_PATIENCE)
+
+    def _awaited(self, rows: bool) -> set[str]:
+        """The modules that somebody is still at work on."""
+        at_work = any(thread.is_alive() for thread in self._threads)
+        return (self._left if rows else self._left - _ROWS) if at_work else set()
 
     def _feed(self, mechanism: str) -> None:
         """Give one process a module after the other, until none is left or it fails."""
@@ -63,7 +76,7 @@ class Ahead:
         watch = threading.Timer(_PATIENCE, process.kill)
         watch.daemon = True
         watch.start()
-        with process:
+        with contextlib.suppress(OSError), process:  # closing its input may fail, too
             assert process.stdin is not None and process.stdout is not None
             while True:
                 try:
@@ -74,15 +87,18 @@ class Ahead:
                     break
                 if not process.stdout.readline():
                     break
-                self._done.release()
+                with self._changed:
+                    self._left.discard(loops.module)
+                    self._changed.notify_all()
         watch.cancel()
 
 
 @cache
 def compile_ahead(mechanism: str) -> Ahead:
-    """Begin to compile what this mechanism calls, if it has not been; `wait` before it runs."""
+    """Begin to compile what this mechanism calls, if it has not been; `wait` before it runs, and before it draws."""
     folder = cache_folder() if _can_start() else None
     missing = [] if folder is None else [m for m in loops_of(mechanism) if not m.mark(folder).exists()]
+    missing.sort(key=lambda m: (m.module in _ROWS, -m.dear))
     worth = len(missing) >= _FEWEST and workers() > 1
     return Ahead(mechanism, missing, min(workers(), len(missing), _MOST) if worth else 0)
 

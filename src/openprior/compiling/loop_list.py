@@ -23,13 +23,22 @@ class ModuleLoops:
     module: str
     calls: tuple[tuple[str, str], ...]
 
+    @property
+    def source(self) -> bytes:
+        """Of the module."""
+        return _PACKAGE.joinpath(*self.module.split(".")[1:]).with_suffix(".py").read_bytes()
+
+    @property
+    def dear(self) -> int:
+        """Larger where compiling takes longer, about: what is dear is begun first, so that all end together."""
+        return len(self.source) * len(self.calls)
+
     def mark(self, folder: str) -> Path:
         """The file that says that these were compiled: by this Python and numba, from this source."""
         from importlib.metadata import version
 
-        source = _PACKAGE.joinpath(*self.module.split(".")[1:]).with_suffix(".py")
         told = hashlib.sha256(repr((self, sys.version, version("numba"))).encode())
-        told.update(source.read_bytes())
+        told.update(self.source)
         return Path(folder, f"loops-{told.hexdigest()[:24]}")
 
 

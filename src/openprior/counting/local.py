@@ -129,8 +129,10 @@ class RowCounter:
         self.cells = self.plan.cells
         self._codes = self.plan.fuse(table.columns, 0, table.n)
 
-    def answers(self, weights: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
-        """The flat answers when row r (or row rows[r]) has weight weights[r]."""
+    def answers(
+        self, weights: Floats, rows: NDArray[np.intp] | None = None, *, threads: int | None = None
+    ) -> Floats:
+        """The flat answers when row r (or row rows[r]) has weight weights[r]; on every core, or so many threads."""
         codes = self._codes if rows is None else np.ascontiguousarray(self._codes[:, rows])
         out = np.zeros(len(self.cells), np.float64)
         bundles, lock = iter(self.plan.bundles), threading.Lock()
@@ -148,10 +150,11 @@ class RowCounter:
                 _tally(bundle, codes, weights, scratch)
                 _distribute(bundle, scratch, out)
 
-        if codes.shape[1] * len(self.plan.bundles) < 1 << 16:
+        threads = threads or workers()
+        if threads == 1 or codes.shape[1] * len(self.plan.bundles) < 1 << 16:
             work()
         else:
-            with ThreadPoolExecutor(workers()) as pool:
-                for future in [pool.submit(work) for _ in range(workers())]:
+            with ThreadPoolExecutor(threads) as pool:
+                for future in [pool.submit(work) for _ in range(threads)]:
                     future.result()
         return out

@@ -90,10 +90,23 @@ class _Layout:
         self._sizes, self._marginals = sizes, marginals
         self._ends = [0, *itertools.accumulate(self._product(m) for m in marginals)]
         used = sorted({i for m in marginals for i in m})
-        plans = [_pack(used, sizes, most) for most in (1, 6, 12, 16, 24, 32, 48, 64)]
-        costs = [self._cost(groups, rows) for groups in plans]
-        self.groups = plans[costs.index(min(costs))]
+        self.groups = self._cheapest(used, rows)
         self.bundles = self._bundles()
+
+    def _cheapest(self, used: list[int], rows: int) -> Groups:
+        """Groups of ever more attributes are tried until they clearly cost more than the best so far."""
+        best = found = _pack(used, self._sizes, 1)
+        least = self._cost(best, rows)
+        for most in (6, 12, 16, 24, 32, 48, 64):
+            groups = _pack(used, self._sizes, most)
+            if groups == found:
+                continue
+            found, cost = groups, self._cost(groups, rows)
+            if cost > 1.5 * least:
+                break
+            if cost < least:
+                best, least = groups, cost
+        return best
 
     def _product(self, attributes: Iterable[int]) -> int:
         return math.prod(self._sizes[i] for i in attributes)

@@ -5,15 +5,16 @@ is the dot product of its codes and the strides. Both loops work for integer cou
 real weights alike, and release the GIL.
 """
 
-import numba as nb
 import numpy as np
+
+from openprior.compiled import compiled
 
 __all__ = ["distance", "distances", "distribute", "largest_sum", "tally"]
 
 _BLOCK = 4096
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def tally(codes, prefix, strides, lasts, sizes, starts, weights, tables):  # type: ignore[no-untyped-def]
     """Add every row's weight to its cell of each table prefix × last column.
 
@@ -51,14 +52,14 @@ def tally(codes, prefix, strides, lasts, sizes, starts, weights, tables):  # typ
                 tables[first[r]] += weight[r]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _cells(index, column, size, start, out):  # type: ignore[no-untyped-def]
     stride, offset = np.uint32(size), np.uint32(start)
     for r in range(len(column)):
         out[r] = index[r] * stride + np.uint32(column[r]) + offset
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def distribute(steps, shapes, strides, scratch, out):  # type: ignore[no-untyped-def]
     """Sum tables down, step after step: each adds one table of `scratch` into a smaller one there or in `out`.
 
@@ -98,7 +99,7 @@ def distribute(steps, shapes, strides, scratch, out):  # type: ignore[no-untyped
                 axis -= 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def distance(counts, reference, grid):  # type: ignore[no-untyped-def]
     """Σ|counts − reference| in steps of 1/grid, the reference rounded to those first; exact, in whole numbers."""
     total = np.int64(0)
@@ -107,7 +108,7 @@ def distance(counts, reference, grid):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def distances(counts, reference, offsets, grid):  # type: ignore[no-untyped-def]
     """The distance of every segment offsets[i] : offsets[i + 1], in steps of 1/grid."""
     found = np.empty(len(offsets) - 1, np.int64)
@@ -117,18 +118,22 @@ def distances(counts, reference, offsets, grid):  # type: ignore[no-untyped-def]
     return found
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def largest_sum(numbers, offsets, limit):  # type: ignore[no-untyped-def]
     """The largest Σ|numbers| of a segment offsets[i] : offsets[i + 1]; infinite if a number is not within the limit, or
-    none at all."""
+    none at all. Four sums take turns, as each must wait for the one before."""
     largest = 0.0
     for i in range(len(offsets) - 1):
-        total, outside = 0.0, 0
-        for j in range(offsets[i], offsets[i + 1]):
-            size = abs(numbers[j])
-            outside += not size <= limit
-            total += size
+        segment = numbers[offsets[i] : offsets[i + 1]]
+        a, b, c, d, outside, n = 0.0, 0.0, 0.0, 0.0, 0, len(segment)
+        for j in range(0, n - n % 4, 4):
+            w, x, y, z = abs(segment[j]), abs(segment[j + 1]), abs(segment[j + 2]), abs(segment[j + 3])
+            outside += (not w <= limit) + (not x <= limit) + (not y <= limit) + (not z <= limit)
+            a, b, c, d = a + w, b + x, c + y, d + z
+        for j in range(n - n % 4, n):
+            outside += not abs(segment[j]) <= limit
+            a += abs(segment[j])
         if outside:
             return np.inf
-        largest = max(largest, total)
+        largest = max(largest, (a + b) + (c + d))
     return largest

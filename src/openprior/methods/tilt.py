@@ -13,6 +13,7 @@ and of outcomes already paid for: post-processing, and fully adaptive compositio
 
 import copy
 import math
+from itertools import cycle
 from typing import ClassVar, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from openprior.methods.base import (
 )
 from openprior.methods.shared.growing import noise_of
 from openprior.methods.shared.guard import keep_better
+from openprior.methods.shared.large_workloads import in_turns, some_of
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
@@ -60,8 +62,12 @@ _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
 _SURPRISING = 2.0
 """Standard deviations of the noise above which a measurement found something."""
-_FEW_PARTICLES, _MOST_PARTICLES = 60_000, 400_000
-"""Between rounds; more when the noise becomes small."""
+_FIRST_PARTICLES, _FEW_PARTICLES, _MOST_PARTICLES = 30_000, 60_000, 400_000
+"""Between rounds: fewer where the prior is close to what was measured first; more when the noise becomes small."""
+_MANY_ROUNDS = 8
+"""From which candidates may take turns."""
+_CLOSE = 0.9
+"""Effective share of the particles above which the prior is close."""
 
 
 @register("tilt")
@@ -84,7 +90,8 @@ class Tilt(Mechanism):
     )
     particles: int | None = option(
         default=None,
-        doc="particles of the finished model; 16 per row, but 100,000 to 300,000, if not given",
+        doc="particles of the finished model; if not given 16 per row, but 100,000 to 300,000, or as many as the "
+        "rounds needed",
     )
 
     def __post_init__(self) -> None:
@@ -123,9 +130,15 @@ class Tilt(Mechanism):
         particles = self.particles or int(np.clip(16 * total, 100_000, 300_000))
 
         def start(prior: Prior) -> Tilting:
-            few = int(min(np.clip(16 * total, 20_000, _FEW_PARTICLES), particles))
-            tilting = Tilting(prior, domain, total, few, rng)
-            _take_in(tilting, first)
+            fewer, more = (
+                int(min(np.clip(16 * total, 20_000, most), particles))
+                for most in (_FIRST_PARTICLES, _FEW_PARTICLES)
+            )
+            for few in (fewer, more) if prior.rows and fewer < more else (more,):
+                tilting = Tilting(prior, domain, total, few, rng)
+                _take_in(tilting, first)
+                if tilting.moved == 0 and tilting.particles.effective > _CLOSE:
+                    break
             return tilting
 
         tilting = start(prior)
@@ -136,7 +149,9 @@ class Tilt(Mechanism):
         if not tilting.prior.rows:
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
         with phase("estimating"):
-            return tilting.finish(workload.marginals, particles)
+            return tilting.finish(
+                workload.marginals, self.particles or max(particles, len(tilting.particles))
+            )
 
     def prepared(self, public: Table | None, workload: Workload, prior: Prior | None = None) -> Self:
         """Itself with its prior: the one that is given, or that of the public table, from the cache if it is there."""
@@ -158,7 +173,7 @@ class Tilt(Mechanism):
         rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
         each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
         fit = 9e-8 * particles * (sizes.columns + rounds)
-        rows = min(1.4e-7 * max(sizes.rows, particles / 4) * sizes.marginals, 4.0)
+        rows = min(5e-8 * max(sizes.rows, particles / 4) * sizes.marginals, 1.5)
         saving = 1.5e-6 * particles + 2.7e-7 * sizes.cells
         return Outlay(prior * bool(sizes.public_rows) + (4 + rounds) * each + fit + rows + saving, 150.0)
 
@@ -168,16 +183,18 @@ class Tilt(Mechanism):
         """Whether to go on with the public prior; not if independent columns come clearly closer to the workload.
 
         The choice costs what tells apart two models whose errors differ by a few hundredths; where that much cannot be
-        bought, the noise would decide, and the public prior is kept unasked. Both answer from as many particles.
+        bought, the noise would decide, and the public prior is kept unasked. Both answer from as many particles; where
+        the workload is large, some of its marginals speak for all.
         """
         sharp = 2 * curator.unit.l1 / (_SHARP * tilting.total)
         rho = min(exponential_rho(sharp), self.screen * curator.remaining)
         if exponential_epsilon(rho) < sharp / _BLUNT:
             return True
-        cells = Cells(curator.domain, workload.marginals)
+        some = some_of(workload, curator.domain)
+        cells = Cells(curator.domain, some.marginals)
         with phase("comparing with no public table"):
             answers = [cells.split(a) for a in (tilting.flat(cells), tilting.without_prior(first, cells))]
-        return keep_better(curator, answers, workload, rho, favour=2.0) == 0
+        return keep_better(curator, answers, some, rho, favour=2.0) == 0
 
     def _rounds(
         self,
@@ -187,8 +204,12 @@ class Tilt(Mechanism):
         workload: Workload,
         progress: Tell,
     ) -> None:
-        cells = Cells(curator.domain, closure)
-        weights = np.array(list(workload.overlaps(closure).values()))
+        overlaps = workload.overlaps(closure)
+        turns = cycle(
+            (Cells(curator.domain, some), np.array([overlaps[m] for m in some]))
+            for some in (in_turns(curator.domain, closure) if self.rounds >= _MANY_ROUNDS else [closure])
+        )
+        offered: list[Marginal] = []
         schedule = Annealed(
             lambda: curator.remaining,
             curator.remaining / self.rounds,
@@ -200,12 +221,14 @@ class Tilt(Mechanism):
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
             self._enough_particles(tilting, sigma)
+            cells, weights = next(turns)
+            offered[:] = cells.marginals
             model = tilting.flat(cells)
             left = tilting.left_after(model, cells.offsets, sigma)
             return MarginalScores(cells, model, weights, -left)
 
         def candidate(index: int) -> Counts:
-            return Counts(closure[index])
+            return Counts(offered[index])
 
         def fit(measured: Measurement) -> None:
             found = _surprise(measured, tilting.particles.mass(measured.marginal)) >= _SURPRISING

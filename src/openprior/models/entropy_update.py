@@ -4,9 +4,10 @@
 both for many groups, one after the other, in compiled loops. relative_entropy.py says what this is part of.
 """
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["l1_loss", "points_per_query", "project", "update", "update_by_each"]
 
@@ -65,7 +66,7 @@ def points_per_query(labels: NDArray[np.int32], queries: int) -> NDArray[np.int6
     return np.bincount(np.where(labels < 0, queries, labels), minlength=queries + 1).astype(np.int64)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _masses(q, labels, mass):  # type: ignore[no-untyped-def]
     """The mass of every query and, last, of the points in none."""
     mass[:] = 0.0
@@ -75,7 +76,7 @@ def _masses(q, labels, mass):  # type: ignore[no-untyped-def]
         mass[i if i >= 0 else k] += q[j]
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _fill(c, mass, room, out):  # type: ignore[no-untyped-def]
     """y = max(c, t·mass) with Σy = room ≥ Σc, for t by its breakpoints; where the mass is none, y = c."""
     held = np.flatnonzero(mass > _NONE)
@@ -99,7 +100,7 @@ def _fill(c, mass, room, out):  # type: ignore[no-untyped-def]
         out[i] = max(c[i], t * mass[i])
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _cut(c, mass, room, out):  # type: ignore[no-untyped-def]
     """y = min(c, t·mass) with Σy = room ≤ Σc, likewise; returns what is left because the mass is elsewhere none."""
     held = np.flatnonzero(mass > _NONE)
@@ -122,7 +123,7 @@ def _cut(c, mass, room, out):  # type: ignore[no-untyped-def]
     return left
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _project(answers, mass, covers, points, out):  # type: ignore[no-untyped-def]
     """See `project`. More than 1 in one query is like 1: y is below both."""
     k = len(out)
@@ -151,7 +152,7 @@ def _project(answers, mass, covers, points, out):  # type: ignore[no-untyped-def
         _fill(c, points.astype(np.float64), 1.0, out)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _apply(q, labels, y, mass, points, mean):  # type: ignore[no-untyped-def]
     """Definition 3.1 in place; returns how far q moves in L1. The last of `mass` and `points` is outside all queries;
     `mean`, if it has room, gets the new q added."""
@@ -179,7 +180,7 @@ def _apply(q, labels, y, mass, points, mean):  # type: ignore[no-untyped-def]
     return moved
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def update_by_each(q, labels, starts, answers, sizes, covers, order, moves, mean):  # type: ignore[no-untyped-def]
     """One update by each partial of `order`; `sizes` has one more entry than `answers` for every partial."""
     for s in order:
@@ -191,7 +192,7 @@ def update_by_each(q, labels, starts, answers, sizes, covers, order, moves, mean
         moves[s] = _apply(q, labels[s], y, mass, points, mean)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def l1_loss(q, labels, starts, answers):  # type: ignore[no-untyped-def]
     """‖Wq − ỹ‖₁ over all partials."""
     total = 0.0

@@ -5,8 +5,9 @@ excess weighs when offers are looked for. Offers only read it, so parts of them 
 exchanges write it, one after the other.
 """
 
-import numba as nb
 import numpy as np
+
+from openprior.compiled import compiled
 
 __all__ = ["exchange", "judge", "offer", "promises"]
 
@@ -15,7 +16,7 @@ _LANES = 512
 _TINY, _ONE, _TWO = np.float32(1e-3), np.float32(1), np.float32(2)
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+@compiled(fastmath=True)
 def promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-untyped-def]
     """Add what the discrepancy changes by if each of these particles is a row more, and a row less.
 
@@ -46,7 +47,7 @@ def promises(nodes, codes, rows, excess, ease, join, leave):  # type: ignore[no-
                 less[i] += min(max(eases[i] - tilt, -_ONE), _ONE)
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False)
+@compiled()
 def offer(codes, rows, ends, overlap, counts, join, leave, pairs):  # type: ignore[no-untyped-def]
     """Offer the place of every row to the particle of its segment that promises most; returns how many were offered.
 
@@ -78,7 +79,7 @@ def offer(codes, rows, ends, overlap, counts, join, leave, pairs):  # type: igno
     return found
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+@compiled(fastmath=True)
 def judge(nodes, codes, pairs, excess, change):  # type: ignore[no-untyped-def]
     """Add to change[i] what the discrepancy changes by if pairs[i, 0] gives its place to pairs[i, 1]."""
     old, new = (
@@ -109,13 +110,13 @@ def judge(nodes, codes, pairs, excess, change):  # type: ignore[no-untyped-def]
                 total[i] += both if here[i] != there[i] else np.float32(0)
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@compiled(inline="always")
 def _number(above, digit, radix, here, lanes):  # type: ignore[no-untyped-def]
     for i in range(lanes):
         here[i] = above[i] * np.uint32(radix) + digit[i]
 
 
-@nb.njit(cache=True, nogil=True, boundscheck=False, fastmath=True)
+@compiled(fastmath=True)
 def exchange(nodes, codes, pairs, counts, excess):  # type: ignore[no-untyped-def]
     """Make the exchanges that lower the discrepancy as it is by then; returns how many, and by how much."""
     depths = codes.shape[1] + 1

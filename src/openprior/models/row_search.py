@@ -45,19 +45,23 @@ _PASSES = 50
 _LEAST, _MOST_ASKED, _DEAR = 0.002, 0.025, 6e7
 """A pass is the last if it gains less than a share of what all have gained, or of what is left if that is less: between
 these two, and the more the more cells it looked up, up to the third."""
+_NOTHING, _SMALL_PART, _WORTH = 5e-4, 0.1, 0.01
+"""A discrepancy that is small enough, as a share of the rows, and as a part of the doubt; and what a dear pass must
+take away of the rows' error for another to follow, which takes away about a third of that."""
 
 
 def sorted_order(particles: Table, rng: np.random.Generator) -> Ints:
-    """The particles sorted by their columns, these in random order: by as many as 64 bits hold, which is enough."""
-    key, room = np.zeros(particles.n, np.uint64), 1 << 64
+    """The particles sorted by their columns, these in random order: by as many as 32 bits hold, which is enough."""
+    key, room = np.zeros(particles.n, np.uint32), 1 << 32
     for i in rng.permutation(len(particles.domain)):
         size = particles.domain.shape[i]
         if size > room:
             break
-        key *= np.uint64(size)
+        key *= np.uint32(size)
         key += particles.columns[i]
         room //= size
-    return np.argsort(key, kind="stable")
+    low = np.argsort(key.astype(np.uint16), kind="stable")  # of 16 bits: in linear time
+    return low[np.argsort((key >> np.uint32(16)).astype(np.uint16)[low], kind="stable")]
 
 
 class Search:
@@ -69,26 +73,32 @@ class Search:
         mass: Floats,
         counts: Ints,
         cells: Cells,
-        goal: Floats,
-        excess: Floats,
+        goal: Changes,
+        found: Floats,
         rng: np.random.Generator,
     ) -> None:
-        """`counts` says how often each particle is a row, and is changed in place; `excess` is theirs over `goal`."""
+        """`counts` says how often each particle is a row, and is changed in place; `found` are theirs in every cell."""
         self._particles, self._share, self._counts = particles, mass / mass.sum(), counts
         self._rng, self._rows, self._marginals = rng, int(counts.sum()), len(cells.marginals)
-        self._excess = excess.astype(np.float32)
-        self._ease = (1 / np.sqrt(1 + _CHURN * np.maximum(goal, 0.0))).astype(np.float32)
-        self._codes = np.stack(particles.columns, axis=1).astype(np.uint32)
+        self._excess = np.empty(len(goal), np.float32)
+        np.subtract(found, goal, out=self._excess, casting="same_kind")
+        self._ease = np.maximum(goal, np.float32(0)) * np.float32(_CHURN) + np.float32(1)
+        np.reciprocal(np.sqrt(self._ease, out=self._ease), out=self._ease)
+        self._codes = np.empty((particles.n, len(particles.columns)), np.uint32)
+        for column, codes in zip(self._codes.T, particles.columns, strict=True):
+            column[:] = codes
         self._overlap = _overlap(cells)
         self._tree = _tree(cells, range(self._marginals))
         self._parts = self._split(cells)
         self._turn = 0
         self._left = 0.0
 
-    def run(self, effort: float, enough: float) -> None:
-        """Passes, until the effort is spent, little is gained, or the discrepancy is small enough."""
+    def run(self, effort: float, doubt: float) -> None:
+        """Passes, until the effort is spent, little is gained, or the discrepancy is small beside the doubt: the rows'
+        error is about √(doubt² + discrepancy²), so a pass that gains g takes g·discrepancy/(that)² of it away."""
         discrepancy = float(np.abs(self._excess).sum(dtype=np.float64))
-        allowed = enough * self._rows * self._marginals
+        doubted = doubt * self._rows * self._marginals
+        allowed = max(_NOTHING * self._rows * self._marginals, _SMALL_PART * doubted)
         self._left, gained = effort, 0.0
         with ThreadPoolExecutor(workers()) as pool:
             for _ in range(_PASSES):
@@ -97,14 +107,15 @@ class Search:
                     return
                 more = self._pass(pool)
                 gained += more
-                asked = np.clip(_MOST_ASKED * (before - self._left) / _DEAR, _LEAST, _MOST_ASKED)
-                if more <= asked * min(gained, discrepancy - gained):
+                left, dear = discrepancy - gained, min((before - self._left) / _DEAR, 1.0)
+                asked = max(_LEAST, _MOST_ASKED * dear) * min(gained, left)
+                if more <= max(asked, _WORTH * dear * (doubted**2 + left**2) / max(left, 1.0)):
                     return
 
     def _split(self, cells: Cells) -> list[Ints]:
-        """Parts of the marginals, one of which a batch looks at: so many that looking takes as long as judging."""
+        """Parts of the marginals, one of which a batch looks at: so many that looking takes half as long as judging."""
         held = np.count_nonzero(self._counts)
-        look = np.clip(2 * self._marginals * held / self._particles.n, _FEWEST, _MOST)
+        look = np.clip(self._marginals * held / self._particles.n, _FEWEST, _MOST)
         parts = max(round(self._marginals / look), 1)
         order = self._rng.permutation(self._marginals)
         return [_tree(cells, order[i::parts]) for i in range(parts)] if parts > 1 else [self._tree]

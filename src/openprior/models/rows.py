@@ -37,16 +37,16 @@ def choose_rows(
     rng: np.random.Generator,
     *,
     effort: float = 4e9,
-    enough: float = 5e-4,
+    doubt: float = 0.0,
     counter: RowCounter | None = None,
 ) -> Table:
     """So many of the particles, some of them several times, with marginals close to the targets; shuffled.
 
     `targets` are counts on any scale, flat in C order of the domain's columns. `effort` is the most cells that the
-    search looks up, at 1 to 2 ns each; it ends before where little is left to gain, or where Σ|count − target| is
-    `enough` as a share of the rows, in the mean marginal. Time and memory are bounded by particles and cells; only
-    the rows themselves grow with `rows`. `counter` counts the particles in the targets' marginals, where there is one
-    already.
+    search looks up, at 1 to 2 ns each; it ends before where little is left to gain. `doubt` is the error that the
+    targets have themselves, in the mean marginal and as a share of the rows: what is small beside it is not worth
+    searching for. Time and memory are bounded by particles and cells; only the rows themselves grow with `rows`.
+    `counter` counts the particles in the targets' marginals, where there is one already.
     """
     places, mass = _merge(particles, weights)
     distinct = particles.take(places)
@@ -59,8 +59,10 @@ def choose_rows(
         else:
             counter = RowCounter(distinct.take(held), goals)
             found = counter.answers(counts[held].astype(np.float64))
-        goal = np.concatenate([t * (rows / t.sum()) for t in goals.values()])
-        Search(distinct, mass, counts, counter.cells, goal, found - goal, rng).run(effort, enough)
+        goal = np.empty(len(found), np.float32)
+        for part, target in zip(counter.cells.split(goal).values(), goals.values(), strict=True):
+            np.multiply(target, rows / target.sum(), out=part, casting="same_kind")
+        Search(distinct, mass, counts, counter.cells, goal, found, rng).run(effort, doubt)
     chosen = np.repeat(np.arange(distinct.n, dtype=np.int32), counts)
     rng.shuffle(chosen)
     return distinct.take(chosen)

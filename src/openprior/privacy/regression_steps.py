@@ -7,10 +7,10 @@ rounding error, and is the same in whatever order the rows come: one row moves i
 import math
 from concurrent.futures import ThreadPoolExecutor
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.compiled import compiled
 from openprior.counting.cores import workers
 from openprior.tables.table import Table
 
@@ -69,7 +69,7 @@ class Pull:
         return sums.astype(np.float64) * (self._scale / (float(self._rows) * float(1 << self._bits)))
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _add_pulls(places, counts, beta, scale, sign, fineness, sums):  # type: ignore[no-untyped-def]
     columns = places.shape[1]
     for r in range(places.shape[0]):

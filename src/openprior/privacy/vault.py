@@ -25,6 +25,9 @@ __all__ = ["PartVault", "Vault", "no_rows"]
 
 Counts = NDArray[np.int64]
 
+_KEPT, _KEPT_CELLS = 4, 1 << 25
+"""Vectors of counts, each of all marginals that a step asked for, that are kept for the next step, and their cells."""
+
 
 class Vault:
     """The private table as counts."""
@@ -205,19 +208,22 @@ class _Gathered:
 
 
 class _Flat:
-    """The counts of the marginals that were asked for last, in one vector: that of the pass itself if it counted these,
-    so that rounds which ask for all of them again make no copy."""
+    """The counts of the marginals that were asked for last, in one vector each: that of the pass itself if it counted
+    these. So rounds that ask for all of them again, or for parts in turns, make no copy."""
 
     def __init__(self) -> None:
-        self._kept: tuple[tuple[Marginal, ...], Counts] | None = None
+        self._kept: dict[tuple[Marginal, ...], Counts] = {}
 
-    def keep(self, marginals: tuple[Marginal, ...], value: Counts) -> None:
-        self._kept = marginals, value
+    def keep(self, marginals: tuple[Marginal, ...], value: Counts) -> Counts:
+        others = list(self._kept.items())[1 - _KEPT :]
+        while others and sum(len(counts) for _, counts in others) + len(value) > _KEPT_CELLS:
+            others.pop(0)
+        self._kept = {**dict(others), marginals: value}  # in one step: another thread may ask meanwhile
+        return value
 
     def get(self, vault: "Vault | PartVault", marginals: tuple[Marginal, ...]) -> Counts:
-        kept = self._kept  # once: another thread may ask for others meanwhile
-        if kept is None or kept[0] != marginals:
+        kept = self._kept.get(marginals)
+        if kept is None:
             counts = vault.counts(marginals)
-            kept = marginals, np.concatenate([counts[m] for m in marginals])
-            self._kept = kept
-        return kept[1]
+            kept = self.keep(marginals, np.concatenate([counts[m] for m in marginals]))
+        return kept

@@ -333,7 +333,7 @@ def _released(
     fit, draw = (np.random.default_rng(s) for s in streams)
     if kept is not None and kept.marginals != work.marginals:
         session.curator.remark("The prior was learnt for other marginals than those of the workload.")
-    compile_ahead(mechanism.name).wait()
+    compile_ahead(mechanism.name).wait(rows=False)
     with telling() as progress, blas_on_one_thread():
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         model = mechanism.run(session.curator, public, work, fit, progress)
@@ -343,6 +343,7 @@ def _released(
             return kept.decoder()
         return Decoder.fit(session.schema, public_source, rng=rng)
 
+    compile_ahead(mechanism.name).wait()
     with nullcontext() if place.folder is None else appearing(place.folder) as draft:
         with phase("drawing rows"):
             rows = drawn_rows(

@@ -47,6 +47,7 @@ _TASKS = 256
 _RECORDS = 32_768
 _RECORDS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
+_METHOD, _METHOD_KEY = 8000, "spark.sql.codegen.hugeMethodLimit"
 _NEEDED = ("pyspark", "pandas")  # Spark's Arrow functions ask for pandas
 
 
@@ -181,19 +182,28 @@ def most_tasks(session: Any) -> int:
 @contextlib.contextmanager
 def large_batches(session: Any, *, bounded: bool) -> Iterator[None]:
     """Larger Arrow batches meanwhile. Where rows are of bounded size their bytes need no counting, which is done row by
-    row and takes as long as all the rest."""
-    settings = {_RECORDS_KEY: str(_RECORDS)} | ({_BYTES_KEY: str(2**31 - 1)} if bounded else {})
+    row and takes as long as all the rest. Java compiles no method of more bytes than `_METHOD`, and one that reads
+    dozens of columns has more: Spark then writes several small ones if told so (60 columns: five times as fast). A
+    cluster that refuses this one setting is slower for it, and that is all."""
+    settings = {_RECORDS_KEY: str(_RECORDS), _METHOD_KEY: str(_METHOD)}
+    settings |= {_BYTES_KEY: str(2**31 - 1)} if bounded else {}
     before = {key: session.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():
-            session.conf.set(key, value)
+            _configure(session, key, value)
         yield
     finally:
         for key, value in before.items():
-            if value is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, value)
+            _configure(session, key, value)
+
+
+def _configure(session: Any, key: str, value: str | None) -> None:
+    """Set a setting, or take it back; `_METHOD_KEY` may be refused."""
+    with contextlib.suppress(*(spark_errors() if key == _METHOD_KEY else ())):
+        if value is None:
+            session.conf.unset(key)
+        else:
+            session.conf.set(key, value)
 
 
 def mute() -> None:

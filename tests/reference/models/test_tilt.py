@@ -292,10 +292,10 @@ def run_sweeps(
     k: np.ndarray,
     o: np.ndarray,
     sweeps: int,
-    fresh: int,
+    fresh: bool,
 ) -> None:
     for i in range(sweeps):
-        sweep(p, t, np.uint64(1000 + 7919 * i), codes, k, o, fresh)
+        sweep(p, t, np.uint64(1000 + 7919 * i), (codes, k, o), fresh=fresh)
 
 
 def state_counts(
@@ -314,10 +314,10 @@ def state_counts(
     return np.bincount(number, minlength=target.size).reshape(target.shape)
 
 
-@pytest.mark.parametrize("fresh", [0, 2])
+@pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("blocks", BLOCKS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_sweeps_leave_the_target_as_it_is(kind: str, blocks: str, fresh: int) -> None:
+def test_sweeps_leave_the_target_as_it_is(kind: str, blocks: str, fresh: bool) -> None:
     """Exact draws stay exact draws, with their kind and origin."""
     p, t = make_prior(kind), make_tilt(BLOCKS[blocks], SHAPE, 2)
     target, kinds, origins, codes, k, o = exact_states(p, t, BLOCKS[blocks], 30_000, 3)
@@ -334,7 +334,7 @@ def test_the_networks_of_these_tests_have_children_that_matter() -> None:
     p, t = make_prior("networks"), make_tilt(BLOCKS["two-way"], SHAPE, 2)
     assert (p.parents >= 0).sum(axis=2).max() >= 2
     target, kinds, origins, codes, k, o = exact_states(p, t, BLOCKS["two-way"], 60_000, 3)
-    run_sweeps(p._replace(children=np.full_like(p.children, -1)), t, codes, k, o, 6, 0)
+    run_sweeps(p._replace(children=np.full_like(p.children, -1)), t, codes, k, o, 6, False)
     assert (
         improbable(state_counts(target, kinds, origins, codes, k, o).sum(axis=0), target.sum(axis=0)) < 1e-9
     )
@@ -356,7 +356,7 @@ def test_a_sweep_that_reads_something_else_is_found_out(damage: str) -> None:
         t = t._replace(factors=t.factors ** np.float32(0.85))
     else:
         t = t._replace(degrees=np.where(np.arange(4) == 2, 0, t.degrees))
-    run_sweeps(p, t, codes, k, o, 6, 1)
+    run_sweeps(p, t, codes, k, o, 6, True)
     assert improbable(state_counts(target, kinds, origins, codes, k, o), target) < 1e-6
 
 
@@ -367,7 +367,7 @@ def test_sweeps_converge_from_anywhere(kind: str) -> None:
     worst = int(np.argmin(target.sum(axis=0)))
     codes[:] = enumerate_cells(SHAPE)[worst]
     k[:], o[:] = kinds[0], origins[0]
-    run_sweeps(p, t, codes, k, o, 60, 1)
+    run_sweeps(p, t, codes, k, o, 60, True)
     assert improbable(state_counts(target, kinds, origins, codes, k, o), target) > 1e-4
 
 
@@ -378,7 +378,7 @@ def test_gibbs_passes_alone_converge_given_what_they_keep(kind: str) -> None:
     target, kinds, origins, codes, k, o = exact_states(p, t, BLOCKS["three-way"], 8_000, 3)
     codes[:] = enumerate_cells(SHAPE)[int(np.argmin(target.sum(axis=0)))]
     k[:], o[:] = kinds[1], origins[1]
-    run_sweeps(p, t, codes, k, o, 250 if kind == "classes" else 60, 0)
+    run_sweeps(p, t, codes, k, o, 250 if kind == "classes" else 60, False)
     seen = state_counts(target, kinds, origins, codes, k, o)
     if kind == "classes":
         assert improbable(seen, target) > 1e-4
@@ -390,7 +390,7 @@ def test_gibbs_passes_alone_converge_given_what_they_keep(kind: str) -> None:
 def test_fresh_draws_are_all_taken_without_a_tilt() -> None:
     p, t = make_prior("mixed"), make_tilt([], SHAPE, 0)
     codes, k, o = np.zeros((500, 4), np.uint16), np.zeros(500, np.int8), np.zeros(500, np.int32)
-    assert sweep(p, t, np.uint64(1), codes, k, o, 3) == 1500
+    assert sweep(p, t, np.uint64(1), (codes, k, o), fresh=True) == 500
 
 
 def test_a_pick_is_never_a_value_of_probability_zero() -> None:

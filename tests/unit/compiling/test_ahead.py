@@ -148,3 +148,30 @@ def test_another_source_or_other_types_have_another_mark(folder: Path) -> None:
     other = loop_list.ModuleLoops(loops.module, (("distance", "int64[1] float64[1,readonly] int64"),))
     elsewhere = loop_list.ModuleLoops("openprior.models.rows", loops.calls)
     assert len({mark.mark("kept") for mark in (loops, other, elsewhere)}) == 3
+
+
+def test_the_loops_that_draw_rows_come_last_and_are_not_waited_for_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "openprior.models.exchanges exchange int64[2]"
+    loop_list.LOOPS.write_text(f"[tilt]\n{rows}\n{DISTANCE}\n")
+    monkeypatch.setattr(ahead, "workers", lambda: 2)
+    given: list[str] = []
+    answers = (
+        "import sys, time\n"
+        "print(input(), flush=True)\n"  # the first is compiled at once
+        "print(input() and time.sleep(1), flush=True)\n"
+    )
+
+    def start(mechanism: str) -> subprocess.Popen[str]:
+        given.append(mechanism)
+        if len(given) > 1:
+            raise OSError("one process is enough")
+        return _process(answers)
+
+    monkeypatch.setattr(ahead, "_start", start)
+    begun = compile_ahead("tilt")
+    begun.wait(rows=False)
+    assert begun._left == {"openprior.models.exchanges"}
+    begun.wait()
+    assert begun._left == set()

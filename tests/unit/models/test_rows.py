@@ -84,13 +84,13 @@ def test_neither_threads_nor_a_given_counter_matter(monkeypatch: pytest.MonkeyPa
     assert all((a == b).all() for a, b in zip(plain.columns, other.columns, strict=True))
 
 
-def test_what_is_close_enough_is_left_as_it_is() -> None:
+def test_what_is_small_beside_the_doubt_is_left_as_it_is() -> None:
     table, weights, targets = problem()
     found = {}
-    for enough in (0.0, 0.1, 10.0):
-        rows = choose_rows(table, weights, 200, targets, np.random.default_rng(0), enough=enough)
-        found[enough] = discrepancy(rows, targets) / 200 / len(targets)
-    assert found[0.0] < found[0.1] <= 0.1 < found[10.0]
+    for doubt in (0.0, 1.0, 100.0):
+        rows = choose_rows(table, weights, 200, targets, np.random.default_rng(0), doubt=doubt)
+        found[doubt] = discrepancy(rows, targets) / 200 / len(targets)
+    assert found[0.0] < found[1.0] <= 0.1 < found[100.0]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 200, 100_000])

@@ -470,7 +470,7 @@ def test_renewing_changes_the_particles_but_not_the_distribution() -> None:
     wanted = all_marginals(2).on(tilting.domain).marginals
     before = {m: v.copy() for m, v in tilting.answers(wanted).items()}
     codes = tilting.particles.codes.copy()
-    tilting.renew(60_000, sweeps=3, fresh=2)
+    tilting.renew(60_000, sweeps=3)
     assert (tilting.particles.codes != codes).any(axis=1).mean() > 0.3
     assert tilting._cells.shape == (3, 60_000)
     assert (tilting._cells[0] == tilting.particles.cells(("a", "b"))).all()
@@ -687,7 +687,7 @@ def test_columns_outside_the_workload_are_public_or_uniform() -> None:
     """With a public table that is right, its word; without, uniform, and a warning says so."""
     workload = Workload([("a",)]).on(PRIVATE.domain)
     rest = random_table(NARROW, 3000, 1)
-    _, model = run(PRIVATE, rest, workload, noise=SeededNoise(1))
+    _, model = run(PRIVATE, rest, workload, noise=SeededNoise(2))
     share = count_table(rest, [("d",)])[("d",)] / rest.n
     assert np.abs(model.answers([("d",)])[("d",)] / 800 - share).max() < 0.06
     with pytest.warns(OpenPriorWarning, match="b, c, d"):

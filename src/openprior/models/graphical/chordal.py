@@ -3,8 +3,9 @@
 JAM-PGM and AIM ask for the size of a model with one more marginal hundreds of times per round; this is what answers.
 """
 
-import numba as nb
 import numpy as np
+
+from openprior.compiled import compiled
 
 __all__ = ["triangulate"]
 
@@ -12,7 +13,7 @@ _ATTEMPTS = 10
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def triangulate(adjacent, sizes, cliques):  # type: ignore[no-untyped-def]
     """Write the maximal cliques of a chordal graph around this one, one per row; returns how many, and their cells.
 
@@ -49,7 +50,7 @@ def triangulate(adjacent, sizes, cliques):  # type: ignore[no-untyped-def]
     return found, best
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _maximal(order, later):  # type: ignore[no-untyped-def]
     """Which cliques {v} ∪ later(v) no other contains.
 
@@ -70,7 +71,7 @@ def _maximal(order, later):  # type: ignore[no-untyped-def]
     return maximal
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _eliminate(adjacent, logs, by_fill):  # type: ignore[no-untyped-def]
     """A greedy elimination order, and each vertex's later neighbours."""
     d = len(logs)

@@ -1,7 +1,8 @@
 """e^x and log x in a form that compilers turn into vector instructions, to the last bit or two."""
 
-import numba as nb
 import numpy as np
+
+from openprior.compiled import compiled
 
 __all__ = ["CAREFUL", "FAST", "exps", "fast_exp", "fast_log"]
 
@@ -15,7 +16,7 @@ _MAGIC = 6755399441055744.0
 """1.5·2^52: a number added to it is rounded to a whole one, which then stands in its lowest bits."""
 
 
-@nb.njit(nogil=True, cache=True, fastmath=CAREFUL, inline="always")
+@compiled(fastmath=CAREFUL, inline="always")
 def fast_exp(x):  # type: ignore[no-untyped-def]
     """e^x for x ≤ 0.
 
@@ -42,7 +43,7 @@ def fast_exp(x):  # type: ignore[no-untyped-def]
     return p * np.int64(power).view(np.float64) if x > -707.0 else 0.0
 
 
-@nb.njit(nogil=True, cache=True, fastmath=CAREFUL, inline="always")
+@compiled(fastmath=CAREFUL, inline="always")
 def fast_log(x):  # type: ignore[no-untyped-def]
     """log x for finite x above 1e-300, likewise; −∞ for 0."""
     bits = np.float64(x).view(np.int64)
@@ -64,7 +65,7 @@ def fast_log(x):  # type: ignore[no-untyped-def]
     return shift * _LN2_HIGH + (2.0 * r + (2.0 * r * q * p + shift * _LN2_LOW)) if x > 0.0 else -np.inf
 
 
-@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
+@compiled(fastmath=CAREFUL)
 def exps(part):  # type: ignore[no-untyped-def]
     """e^x in place of every x ≤ 0."""
     for i in range(len(part)):

@@ -6,14 +6,13 @@ how near the arrays happen to lie in memory, and sum in another order where they
 not always give the same model, and where arrays lie depends on all that was allocated before, private counts included.
 """
 
-import numba as nb
-
+from openprior.compiled import compiled
 from openprior.models.graphical.fast_exp import FAST
 
 __all__ = ["dot", "move", "residuals"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def residuals(fitted, values, weights, marginals, gradient):  # type: ignore[no-untyped-def]
     """Keep the fitted marginals and the gradient w·(μ − y); returns ½ Σ w·(μ − y)²."""
     for i in range(len(fitted)):
@@ -25,7 +24,7 @@ def residuals(fitted, values, weights, marginals, gradient):  # type: ignore[no-
     return 0.5 * total
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def dot(a, b):  # type: ignore[no-untyped-def]
     """Σ a·b."""
     total = 0.0
@@ -34,7 +33,7 @@ def dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def move(weights, first, second, old, new):  # type: ignore[no-untyped-def]
     """Between two points with their marginals and potentials: ½ Σ w·(μ₂ − μ₁)², and Σ (θ₂ − θ₁)·μ₂."""
     square, along = 0.0, 0.0

@@ -12,9 +12,9 @@ a product could vanish: then in logarithms all along, which takes about ten time
 
 import math
 
-import numba as nb
 import numpy as np
 
+from openprior.compiled import compiled
 from openprior.models.graphical.fast_exp import CAREFUL, FAST, exps, fast_exp, fast_log
 from openprior.models.graphical.products import flipped, largest_sums, log_products, products, products_across
 
@@ -24,7 +24,7 @@ _SPREAD = 640.0
 """Logarithms of a clique's tables that together spread no further than this cannot make a product vanish."""
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def propagate(logs, values, sink, packed, weights, cliques, slots, nested, inside, pool, total, in_logs):  # type: ignore[no-untyped-def]
     """Log-potentials of the factors (in `logs`) to their marginals (in `sink`); returns log Z of every root, summed.
 
@@ -49,7 +49,7 @@ def propagate(logs, values, sink, packed, weights, cliques, slots, nested, insid
     return log_z
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def largest(logs, packed, weights, cliques, slots, nested, inside, pool):  # type: ignore[no-untyped-def]
     """The largest sum of the factors' values in any row: the way up, with max in place of log-sum-exp."""
     found = 0.0
@@ -76,7 +76,7 @@ def largest(logs, packed, weights, cliques, slots, nested, inside, pool):  # typ
     return found
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _spread(logs, nested, inside, pool, c):  # type: ignore[no-untyped-def]
     """Add the smaller tables of a clique to the larger ones that contain them."""
     for k in range(inside[c], inside[c + 1]):
@@ -86,7 +86,7 @@ def _spread(logs, nested, inside, pool, c):  # type: ignore[no-untyped-def]
             part[i] += logs[start + places[i]]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _load(logs, values, packed, weights, cliques, slots, pool, c, in_logs):  # type: ignore[no-untyped-def]
     """A clique's tables, relative to their largest cells and with only what is in two of them; returns the sum of
     those largest, and how far all that is possible spreads below."""
@@ -116,7 +116,7 @@ def _load(logs, values, packed, weights, cliques, slots, pool, c, in_logs):  # t
     return top_of_all, width
 
 
-@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
+@compiled(fastmath=CAREFUL)
 def _rise(logs, packed, weights, cliques, slots, pool, c, top, total, in_logs):  # type: ignore[no-untyped-def]
     """What A and B say to R, as a message to the parent; or at a root, log Z, and R scaled to the total."""
     a, b, _ = _matrices(packed, cliques, c)
@@ -153,7 +153,7 @@ def _rise(logs, packed, weights, cliques, slots, pool, c, top, total, in_logs): 
     return top + spare + log_mass
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _fall(values, sink, packed, weights, cliques, slots, pool, c, in_logs):  # type: ignore[no-untyped-def]
     """A clique, downwards: the marginals of its tables, from that of its separator."""
     root = cliques[c, 0] == 1
@@ -182,7 +182,7 @@ def _fall(values, sink, packed, weights, cliques, slots, pool, c, in_logs):  # t
             sink[start + i] = math.exp(x + w) if in_logs else x * w
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _sum_into(table, places, sums):  # type: ignore[no-untyped-def]
     """Sum a table down along a map."""
     sums[:] = 0.0
@@ -190,7 +190,7 @@ def _sum_into(table, places, sums):  # type: ignore[no-untyped-def]
         sums[places[i]] += table[i]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=CAREFUL)
+@compiled(fastmath=CAREFUL)
 def _log_sum_into(table, places, sums, room):  # type: ignore[no-untyped-def]
     """The same in logarithms."""
     room[:] = -np.inf
@@ -205,13 +205,13 @@ def _log_sum_into(table, places, sums, room):  # type: ignore[no-untyped-def]
         sums[i] = room[i] + fast_log(sums[i]) if room[i] > -np.inf else -np.inf
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _area(numbers, cliques, c, t):  # type: ignore[no-untyped-def]
     """The place of A, B or R in a workspace, flat."""
     return numbers[cliques[c, 6 + t] : cliques[c, 7 + t]]
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _matrices(numbers, cliques, c):  # type: ignore[no-untyped-def]
     """The same as matrices: A[s, x, v], B[s, v, y], R[s, x, y]."""
     _, s, x, v, y, _, first, second, third, end = cliques[c]

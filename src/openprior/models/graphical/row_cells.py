@@ -4,9 +4,10 @@ Rows are made clique by clique. Those that agree on what a clique shares with it
 is the distribution that their cell of the clique follows.
 """
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["draw_cells", "round_cells"]
 
@@ -45,7 +46,7 @@ def draw_cells(groups: NDArray[np.int64], table: Floats, rng: np.random.Generato
     return cells
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _round_rows(rows, starts, table, offsets, cells):  # type: ignore[no-untyped-def]
     """Give each row a cell of its group's distribution, as often as that says, rounded up or down.
 

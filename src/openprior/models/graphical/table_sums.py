@@ -5,15 +5,14 @@ outer[o] + inner[i] of the small one, which keeps both halves in the cache whate
 all lie in one cell of the small table, or side by side in it, get loops of their own.
 """
 
-import numba as nb
-
+from openprior.compiled import compiled
 from openprior.models.graphical.fast_exp import FAST
 from openprior.models.graphical.marginalisation import CONSTANT, CONTIGUOUS
 
 __all__ = ["product_over", "project"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _project(part, sink, link, o, pool):  # type: ignore[no-untyped-def]
     """Sum the o-th block of a table down along a map."""
     target, _, outer, inner, run, kind = link[:6]
@@ -35,14 +34,14 @@ def _project(part, sink, link, o, pool):  # type: ignore[no-untyped-def]
             sink[base + cells[i]] += part[i]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def project(table, sink, link, block, pool):  # type: ignore[no-untyped-def]
     """Sum a whole table down along a map."""
     for o in range(len(table) // block):
         _project(table[o * block : (o + 1) * block], sink, link, o, pool)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def product_over(table, block, first, second, third, first_map, second_map, third_map):  # type: ignore[no-untyped-def]
     """Write the product of three small tables over a large one, each along its map; returns the sum.
 

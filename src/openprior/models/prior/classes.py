@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.compiled import compiled
 from openprior.counting.local import workers
 
 __all__ = ["Classes", "fit_classes"]
@@ -103,7 +103,7 @@ def _flat(codes: Codes, starts: Ints) -> NDArray[np.int32]:
     return (codes.astype(np.int64) + starts[:-1]).astype(np.int32)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _sums(cells, member, total):  # type: ignore[no-untyped-def]
     """Membership per (attribute, value) and class."""
     out = np.zeros((total, member.shape[1]), np.float32)
@@ -115,7 +115,7 @@ def _sums(cells, member, total):  # type: ignore[no-untyped-def]
     return out
 
 
-@nb.njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def _members(cells, member, logs, log_shares):  # type: ignore[no-untyped-def]
     """The memberships of every row, in place; the log likelihood."""
     likelihood, classes = 0.0, len(log_shares)
@@ -139,7 +139,7 @@ def _members(cells, member, logs, log_shares):  # type: ignore[no-untyped-def]
     return likelihood
 
 
-@nb.njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def _nearest(codes, starts, member, logs, log_shares):  # type: ignore[no-untyped-def]
     """The most probable class of every row, into member."""
     classes = len(log_shares)

@@ -8,10 +8,10 @@ parents says which row is meant, where a context that does not occur has the row
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.compiled import compiled
 from openprior.models.prior.contexts import STRENGTHS, Contexts, best_strength, divide, give_back, start
 from openprior.models.prior.parents import NUMBERS
 
@@ -93,7 +93,7 @@ class Conditionals:
         return np.asarray(table)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _mix(c, values, shorter, above, s):  # type: ignore[no-untyped-def]
     """[context, value]: (count + s·p) / (N + s), with p the distribution of the shorter context above."""
     table = np.empty((len(above), shorter.shape[1]), np.float32)

@@ -10,9 +10,10 @@ further parent only divides runs of rows.
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["STRENGTHS", "Contexts", "best_strength", "divide", "give_back", "logs_of", "start", "try_parents"]
 
@@ -39,7 +40,7 @@ class Contexts(NamedTuple):
     """[cell]: q, the leave-one-out probability of its rows."""
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _sort(order, key, size):  # type: ignore[no-untyped-def]
     """These rows by their keys, rows of one key as they stand."""
     ends = np.zeros(size + 1, np.int32)
@@ -54,7 +55,7 @@ def _sort(order, key, size):  # type: ignore[no-untyped-def]
     return out
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def start(values, size):  # type: ignore[no-untyped-def]
     """One context with all rows, before any parent; q is uniform."""
     rows = len(values)
@@ -77,7 +78,7 @@ def start(values, size):  # type: ignore[no-untyped-def]
     return Contexts(order, np.zeros(rows, np.int32), cell, starts[: cells + 1].copy(), firsts, back)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def divide(c, by_value, parent, size):  # type: ignore[no-untyped-def]
     """The contexts with one more parent; q is still that of the shorter context."""
     rows = len(by_value)
@@ -103,7 +104,7 @@ def divide(c, by_value, parent, size):  # type: ignore[no-untyped-def]
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def best_strength(c, strengths):  # type: ignore[no-untyped-def]
     """The largest mean log of the leave-one-out probability, and its strength."""
     best, at = -np.inf, strengths[0]
@@ -120,7 +121,7 @@ def best_strength(c, strengths):  # type: ignore[no-untyped-def]
     return best / max(len(c.order), 1), at
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def give_back(c, s):  # type: ignore[no-untyped-def]
     """Put the leave-one-out probabilities of these contexts in place of those of the shorter ones."""
     for k in range(len(c.firsts) - 1):
@@ -136,7 +137,7 @@ def logs_of(rows: int) -> NDArray[np.float64]:
     return np.asarray(whole * np.log(np.maximum(whole - 1, 0.0) + STRENGTHS[:, None]))
 
 
-@nb.njit(nogil=True, cache=True, fastmath=True)
+@compiled(fastmath=True)
 def _sum_logs(times, back, count, s):  # type: ignore[no-untyped-def]
     """Σ n·log(n − 1 + s·q) in single precision, eight at a time: 2^e·m, and log m as a series in (m − 1)/(m + 1)."""
     numbers = np.empty(count, np.float32)
@@ -161,7 +162,7 @@ def _sum_logs(times, back, count, s):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def try_parents(c, columns, sizes, parents, strengths, logs, most, values, chosen):  # type: ignore[no-untyped-def]
     """For each of these parents: the largest mean log of the leave-one-out probability and the place of its strength.
 

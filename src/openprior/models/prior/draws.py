@@ -8,9 +8,10 @@ time).
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["ANCHORS", "CLASSES", "NETWORKS", "PriorArrays", "draw", "pick", "row_of", "uniform"]
 
@@ -40,7 +41,7 @@ class PriorArrays(NamedTuple):
     children: NDArray[np.int64]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def uniform(state):  # type: ignore[no-untyped-def]
     """The next number in [0, 1) of SplitMix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -51,7 +52,7 @@ def uniform(state):  # type: ignore[no-untyped-def]
     return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def row_of(parents, strides, begin, rows, k, a, codes, i):  # type: ignore[no-untyped-def]
     """The row, in its table, of the distribution of attribute a in network k given its parents in particle i."""
     context = begin[k, a]
@@ -63,7 +64,7 @@ def row_of(parents, strides, begin, rows, k, a, codes, i):  # type: ignore[no-un
     return np.int64(rows[context])
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def pick(numbers, start, size, u):  # type: ignore[no-untyped-def]
     """A value by its probability; u is uniform times the sum."""
     for v in range(size):
@@ -76,7 +77,7 @@ def pick(numbers, start, size, u):  # type: ignore[no-untyped-def]
     return v
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def draw(p, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
     """Fill the rows with fresh draws."""
     # Arrays of the prior by names of their own: reading one out of the tuple takes a lock each time.

@@ -8,9 +8,10 @@ draws are counted there, (c² − c) / (n² − n), and few draws do.
 
 from collections.abc import Sequence
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["agree", "on_simplex"]
 
@@ -39,7 +40,7 @@ def agree(
     return products, agreement
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _agree(codes, ends, sizes, attributes, in_place, least, keys, counts, products, agreement):  # type: ignore[no-untyped-def]
     """Add what one marginal says to the products and the agreement; keys and counts are left empty."""
     kinds = len(agreement)
@@ -99,7 +100,7 @@ def on_simplex(products: Floats, agreement: Floats) -> Floats:
     return shares
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _descend(products, agreement, rate, shares):  # type: ignore[no-untyped-def]
     kinds = len(agreement)
     slopes = np.empty(kinds)

@@ -55,7 +55,7 @@ class FlatBlocks:
         self.missing, self.kappa = np.array([b.missing for b in blocks]), np.array([b.kappa for b in blocks])
         self.gaps, self.held = np.zeros(len(blocks)), np.zeros(len(blocks))
 
-    def rake(self, cells: NDArray[np.int32], weights: Floats, total: float) -> None:
+    def rake(self, cells: NDArray[np.uint32], weights: Floats, total: float) -> None:
         """One pass."""
         rake(
             cells, weights, self.starts, self.values, self.c, self.stands_out, self.theta, self.before, _REACH,

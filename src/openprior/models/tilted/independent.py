@@ -47,7 +47,7 @@ def _fitted(values: Floats, variance: float, total: float, particles: int) -> Fl
     c, stands_out = stiffness(np.minimum(values, total), expected, variance, trust, least)
     zeros = np.zeros(len(values))
     flat = FlatBlocks([Block(values, variance, trust, c, stands_out, zeros, zeros)])
-    cells = np.arange(len(values), dtype=np.int32)[None]
+    cells = np.arange(len(values), dtype=np.uint32)[None]
     for _ in range(_STEPS):
         flat.rake(cells, expected, total)
         flat.before = flat.theta.copy()

@@ -8,15 +8,19 @@ chunks, each with a generator of its own, so that threads change nothing.
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.models.prior.draws import ANCHORS, CLASSES, NETWORKS, draw, pick, row_of, uniform
+from openprior.compiled import compiled
+from openprior.models.prior.draws import ANCHORS, CLASSES, NETWORKS, PriorArrays, draw, pick, row_of, uniform
 
 __all__ = ["CHUNK", "TiltArrays", "potentials", "sweep"]
 
 CHUNK = 8192
+
+Seeds = NDArray[np.uint64]
+Cloud = tuple[NDArray[np.uint16], NDArray[np.int8], NDArray[np.int32]]
+"""Codes, kinds and origins of particles."""
 
 
 class TiltArrays(NamedTuple):
@@ -36,7 +40,7 @@ class TiltArrays(NamedTuple):
     """How many blocks an attribute has."""
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def potentials(t, codes, out):  # type: ignore[no-untyped-def]
     """Θ of every row, into out: one block after the other."""
     theta = t.theta
@@ -52,7 +56,7 @@ def potentials(t, codes, out):  # type: ignore[no-untyped-def]
     return 0
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ignore[no-untyped-def]
     """Multiply the weights of all values of an attribute of particle i by exp(−Θ); blocks without it, which no value
     changes, are left out. The sum of the weights."""
@@ -68,11 +72,13 @@ def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ign
     return mass
 
 
-@nb.njit(nogil=True, cache=True)
-def _redraw_classes(p, state, codes, kinds, origins):  # type: ignore[no-untyped-def]
+@compiled()
+def _redraw_classes(ends, of_class, starts, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
     """The class of every particle that came from one, from its distribution given the row; it stays where no class can
     have made the row."""
-    starts, columns, ends, of_class = p.starts, codes.shape[1], p.class_ends, p.values
+    state = np.empty(1, np.uint64)
+    state[0] = seed
+    columns = codes.shape[1]
     # By hand: NumPy's ways to say this take seconds to compile.
     classes, width = of_class.shape
     values, shares, likely = np.empty((width, classes), np.float32), np.empty(classes), np.empty(classes)
@@ -102,40 +108,54 @@ def _redraw_classes(p, state, codes, kinds, origins):  # type: ignore[no-untyped
             origins[i] = pick(likely, 0, classes, uniform(state))
 
 
-@nb.njit(nogil=True, cache=True)
-def _offer(p, t, fresh, state, codes, kinds, origins):  # type: ignore[no-untyped-def]
-    """Fresh draws for every particle; how many were taken."""
-    others, kinds_of, origins_of = np.empty_like(codes), np.empty_like(kinds), np.empty_like(origins)
-    now, then = np.empty(len(codes)), np.empty(len(codes))
-    potentials(t, codes, now)
+@compiled()
+def _take(now, then, seed, codes, kinds, origins, others, kinds_of, origins_of):  # type: ignore[no-untyped-def]
+    """Let every particle take what it is offered, by the Θ of both; how many did."""
+    state = np.empty(1, np.uint64)
+    state[0] = seed
     taken = 0
-    for _ in range(fresh):
-        draw(p, np.uint64(uniform(state) * 9007199254740992.0), others, kinds_of, origins_of)
-        potentials(t, others, then)
-        for i in range(len(codes)):
-            if then[i] <= now[i] or uniform(state) < np.exp(now[i] - then[i]):
-                for a in range(codes.shape[1]):
-                    codes[i, a] = others[i, a]
-                kinds[i], origins[i], now[i] = kinds_of[i], origins_of[i], then[i]
-                taken += 1
+    for i in range(len(codes)):
+        if then[i] <= now[i] or uniform(state) < np.exp(now[i] - then[i]):
+            for a in range(codes.shape[1]):
+                codes[i, a] = others[i, a]
+            kinds[i], origins[i] = kinds_of[i], origins_of[i]
+            taken += 1
     return taken
 
 
-@nb.njit(nogil=True, cache=True)
-def sweep(p, t, seed, codes, kinds, origins, fresh):  # type: ignore[no-untyped-def]
-    """Move every particle: so many fresh draws offered, then a Gibbs pass over a random half of the attributes, one
-    attribute of all particles after the other. How many fresh draws were taken."""
+def _offer(p: PriorArrays, t: TiltArrays, seeds: Seeds, cloud: Cloud) -> int:
+    """A fresh draw for every particle; how many were taken."""
+    others = np.empty_like(cloud[0]), np.empty_like(cloud[1]), np.empty_like(cloud[2])
+    now, then = np.empty(len(cloud[0])), np.empty(len(cloud[0]))
+    draw(p, seeds[0], *others)
+    potentials(t, cloud[0], now)
+    potentials(t, others[0], then)
+    taken: int = _take(now, then, seeds[1], *cloud, *others)
+    return taken
+
+
+def sweep(p: PriorArrays, t: TiltArrays, seed: np.uint64, cloud: Cloud, *, fresh: bool) -> int:
+    """Move every particle of a cloud in place: a fresh draw is offered, if so wished; then comes a Gibbs pass. How many
+    fresh draws were taken."""
+    seeds = np.random.default_rng(seed).integers(0, 1 << 63, size=4, dtype=np.uint64)
+    taken = _offer(p, t, seeds, cloud) if fresh else 0
+    _redraw_classes(p.class_ends, p.values, p.starts, seeds[2], *cloud)
+    _redraw(p, t, seeds[3], *cloud)
+    return taken
+
+
+@compiled()
+def _redraw(p, t, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
+    """A random half of the attributes of every particle, one attribute of all particles after the other."""
     state = np.empty(1, np.uint64)
     state[0] = seed
     rows, columns = codes.shape
-    taken = _offer(p, t, fresh, state, codes, kinds, origins) if fresh > 0 else 0
     # Arrays of the prior by names of their own: reading one out of the tuple takes a lock each time.
     sizes, starts, member, anchors, redraw = p.sizes, p.starts, p.member, p.anchors, p.redraw
     values, factors = p.values, t.factors
     parents, strides, begin, rows_of = p.parents, p.strides, p.index_start, p.row_of
     tables, table, children = p.table_start, p.table, p.children
     weights = np.empty(values.shape[1])
-    _redraw_classes(p, state, codes, kinds, origins)
     for a in range(columns):
         size, start, links, degree = sizes[a], starts[a], t.links[a], t.degrees[a]
         if size < 2:
@@ -179,4 +199,3 @@ def sweep(p, t, seed, codes, kinds, origins, fresh):  # type: ignore[no-untyped-
                 ratio *= table[place + new * sizes[c]] / table[place + before * sizes[c]]
             if uniform(state) >= ratio:
                 codes[i, a] = old
-    return taken

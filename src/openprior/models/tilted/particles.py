@@ -38,9 +38,10 @@ class Particles:
         self._origins: NDArray[np.int32] = np.empty(count, np.int32)
         self._in_chunks(lambda seed, s: draw(prior, seed, self.codes[s], self._kinds[s], self._origins[s]))
         self.weights: Floats = np.full(count, total / count)
-        self._counter: RowCounter | None = None
-        self._plan: tuple[Plan, int] | None = None
-        """And the particles that it was made for."""
+        self._table: Table | None = None
+        self._counters: dict[Cells, RowCounter] = {}
+        self._plans: dict[Cells, tuple[Plan, int]] = {}
+        """And the particles that each was made for."""
 
     def copy(self) -> "Particles":
         """The same cloud, to go back to."""
@@ -54,8 +55,10 @@ class Particles:
 
     @property
     def table(self) -> Table:
-        """The rows."""
-        return Table(self.domain, tuple(np.ascontiguousarray(c) for c in self.codes.T))
+        """The rows; laid out by columns once, until they move."""
+        if self._table is None:
+            self._table = Table(self.domain, tuple(np.ascontiguousarray(c) for c in self.codes.T))
+        return self._table
 
     @property
     def effective(self) -> float:
@@ -69,13 +72,13 @@ class Particles:
         parts = np.bincount(self._kinds, self.weights, minlength=3) / self.weights.sum()
         return float(parts[0]), float(parts[1]), float(parts[2])
 
-    def cells(self, marginal: Marginal) -> NDArray[np.int32]:
+    def cells(self, marginal: Marginal) -> NDArray[np.uint32]:
         """Every particle's cell of a marginal."""
-        number = np.zeros(len(self), np.int64)
+        number = np.zeros(len(self), np.uint32)
         for a in marginal:
-            number *= self.domain[a]
-            number += self.codes[:, self.domain.position(a)]
-        return number.astype(np.int32)
+            number *= np.uint32(self.domain[a])
+            number += self.table.columns[self.domain.position(a)]
+        return number
 
     def mass(self, marginal: Marginal) -> Floats:
         """The weighted count of one marginal."""
@@ -84,17 +87,17 @@ class Particles:
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
         """Weighted counts."""
-        cells = Cells(self.domain, marginals)
-        return cells.split(self.flat(cells))
+        counter = RowCounter(self.table, marginals)
+        return counter.cells.split(counter.answers(self.weights))
 
     def flat(self, cells: Cells) -> Floats:
         """Weighted counts of all cells in one vector. The codes stay fused for the next call with the same cells, and
         what was planned for them stays until there are many more or fewer particles."""
-        if self._counter is None or self._counter.cells is not cells:
-            if self._plan is None or self._plan[0].cells is not cells or not _alike(self._plan[1], len(self)):
-                self._plan = Plan(cells, len(self)), len(self)
-            self._counter = RowCounter(self.table, self._plan[0])
-        return self._counter.answers(self.weights)
+        if cells not in self._counters:
+            if cells not in self._plans or not _alike(self._plans[cells][1], len(self)):
+                self._plans[cells] = Plan(cells, len(self)), len(self)
+            self._counters[cells] = RowCounter(self.table, self._plans[cells][0])
+        return self._counters[cells].answers(self.weights)
 
     def resample(self, count: int) -> None:
         """So many particles of equal weight, each taken as often as its weight says (systematic)."""
@@ -105,17 +108,15 @@ class Particles:
         self._origins = self._origins[chosen]
         self._even()
 
-    def move(self, tilt: TiltArrays, *, sweeps: int, fresh: int) -> float:
-        """Sweeps that leave p₀·exp(−Θ) as it is; the share of fresh draws that were taken."""
-        taken = 0
-        for _ in range(sweeps):
-            taken += sum(
-                self._in_chunks(
-                    lambda seed, s: sweep(
-                        self._prior, tilt, seed, self.codes[s], self._kinds[s], self._origins[s], fresh
-                    )
-                )
-            )
+    def move(self, tilt: TiltArrays, *, sweeps: int, fresh: bool) -> float:
+        """Sweeps that leave p₀·exp(−Θ) as it is, with fresh draws offered in each or in none; the share of these that
+        was taken."""
+
+        def work(seed: np.uint64, s: slice) -> int:
+            cloud = self.codes[s], self._kinds[s], self._origins[s]
+            return sweep(self._prior, tilt, seed, cloud, fresh=fresh)
+
+        taken = sum(sum(self._in_chunks(work)) for _ in range(sweeps))
         self._even()
         return taken / max(1, sweeps * fresh * len(self))
 
@@ -128,7 +129,7 @@ class Particles:
 
     def _even(self) -> None:
         self.weights = np.full(len(self), self.total / len(self))
-        self._counter = None
+        self._table, self._counters = None, {}
 
     def _in_chunks(self, work: Callable[[np.uint64, slice], int]) -> Sequence[int]:
         starts = range(0, len(self.codes), CHUNK)

@@ -12,9 +12,10 @@ its share of the mass that Good and Turing's estimate gives to all unseen cells,
 
 import math
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["TRUSTS", "most_likely", "rake", "stiffness", "trust_evidence"]
 
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 
 TRUSTS = np.exp(np.linspace(math.log(1e-5), math.log(30.0), 60))
 """The values of λ that are considered."""
+_FEW_CELLS = 1 << 13
+"""Of a block whose mass is added up in four sums at a time."""
 
 
 def trust_evidence(values: Floats, expected: Floats, variance: float) -> Floats:
@@ -70,7 +73,7 @@ def stiffness(
     return np.clip(c, least_stiff, 1e3 * variance), stands_out
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _solve(right, c, t):  # type: ignore[no-untyped-def]
     """t with eᵗ + c·t = right, by Newton's method from a guess."""
     for _ in range(12):
@@ -82,7 +85,7 @@ def _solve(right, c, t):  # type: ignore[no-untyped-def]
     return max(t, -25.0)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _unseen(mass, particle):  # type: ignore[no-untyped-def]
     """The log of the mass that one cell without particles gets."""
     once, none = 0, 0
@@ -94,7 +97,7 @@ def _unseen(mass, particle):  # type: ignore[no-untyped-def]
     return math.log(min(particle * (once + 0.5) / max(none, 1), 0.3 * particle))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def rake(  # type: ignore[no-untyped-def]
     cells, weights, starts, values, c, stands_out, theta, before, reach, total, missing, kappa, gaps, held
 ):
@@ -108,8 +111,13 @@ def rake(  # type: ignore[no-untyped-def]
     blocks, largest = len(cells), 0
     for b in range(blocks):
         largest = max(largest, starts[b + 1] - starts[b])
-    mass, ratio = np.zeros(largest), np.ones(largest)
-    _masses(cells, blocks - 1, weights, mass)
+    mass, ratio, lanes = (
+        np.empty(largest),
+        np.ones(largest),
+        np.zeros(max(largest, 4 * min(largest, _FEW_CELLS))),
+    )
+    b = blocks - 1
+    _move_on(weights, cells[b], ratio, cells[b], lanes, mass[: starts[b + 1] - starts[b]])
     for turn in range(blocks):
         b = blocks - 1 if turn == 0 else turn - 1
         s, k = starts[b], starts[b + 1] - starts[b]
@@ -117,25 +125,42 @@ def rake(  # type: ignore[no-untyped-def]
             b, mass[:k], ratio[:k], values[s : s + k], c[s : s + k], stands_out[s : s + k], theta[s : s + k],
             before[s : s + k], reach, total, total / len(weights), missing, kappa, gaps, held,
         )  # fmt: skip
-        mass[:] = 0.0
-        if turn < blocks - 1:
-            for i in range(len(weights)):
-                w = weights[i] * ratio[cells[b, i]]
-                weights[i] = w
-                mass[cells[turn, i]] += w
-        else:
-            for i in range(len(weights)):
-                weights[i] *= ratio[cells[b, i]]
+        n = min(turn, blocks - 2) if blocks > 1 else 0
+        _move_on(weights, cells[b], ratio, cells[n], lanes, mass[: starts[n + 1] - starts[n]])
 
 
-@nb.njit(nogil=True, cache=True)
-def _masses(cells, b, weights, mass):  # type: ignore[no-untyped-def]
-    """The mass of every cell of a block."""
-    for i in range(len(weights)):
-        mass[cells[b, i]] += weights[i]
+@compiled()
+def _move_on(weights, own, ratio, following, lanes, mass):  # type: ignore[no-untyped-def]
+    """The weights by a block's ratios, and the mass of the cells of the next block.
+
+    Neighbours often fall into the same cell, and a sum must wait for the one before: where cells are few, four sums
+    take turns, and are added up in the end. `lanes` are zeros, and are left so.
+    """
+    n, few = len(weights), len(mass) <= _FEW_CELLS
+    step = np.uint32(4 if few else 1)
+    one, two, three = np.uint32(few), np.uint32(2 * few), np.uint32(3 * few)
+    for q in range(n // 4):
+        i = 4 * q
+        w, x = weights[i] * ratio[own[i]], weights[i + 1] * ratio[own[i + 1]]
+        y, z = weights[i + 2] * ratio[own[i + 2]], weights[i + 3] * ratio[own[i + 3]]
+        weights[i], weights[i + 1], weights[i + 2], weights[i + 3] = w, x, y, z
+        lanes[following[i] * step] += w
+        lanes[following[i + 1] * step + one] += x
+        lanes[following[i + 2] * step + two] += y
+        lanes[following[i + 3] * step + three] += z
+    for i in range(n - n % 4, n):
+        weights[i] *= ratio[own[i]]
+        lanes[following[i] * step] += weights[i]
+    for j in range(len(mass)):
+        first = j * step
+        mass[j] = lanes[first]
+        lanes[first] = 0.0
+        if few:
+            mass[j] += (lanes[first + 1] + lanes[first + 2]) + lanes[first + 3]
+            lanes[first + 1] = lanes[first + 2] = lanes[first + 3] = 0.0
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _step(  # type: ignore[no-untyped-def]
     b, mass, ratio, values, c, stands_out, theta, before, reach, total, particle, missing, kappa, gaps, held
 ):

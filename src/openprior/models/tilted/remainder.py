@@ -5,9 +5,10 @@ Before a round every candidate is asked for it, by the model's own answers; so i
 
 import math
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from openprior.compiled import compiled
 
 __all__ = ["left_after"]
 
@@ -26,7 +27,7 @@ def left_after(
     return math.sqrt(2 / math.pi) * roots
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _roots(answers, offsets, variance, trust, particle):  # type: ignore[no-untyped-def]
     """Σ √(variance of a cell) of every marginal.
 

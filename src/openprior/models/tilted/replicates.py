@@ -22,7 +22,7 @@ __all__ = ["Replicates", "draw_replicates"]
 
 Floats = NDArray[np.float64]
 
-_REPLICATES = 24
+_REPLICATES, _GROUPS = 24, 4
 _FEWEST, _MOST = 200, 20_000
 """Particles of one replicate."""
 _PASSES = 4
@@ -36,19 +36,32 @@ class Replicates:
     weights: NDArray[np.float32]
 
     def variances(self, counter: RowCounter) -> Floats:
-        """How far the replicates' answers lie apart, in every cell."""
-        sums, squares = np.zeros(len(counter.cells)), np.zeros(len(counter.cells))
-        for chosen, weights in zip(self.chosen, self.weights, strict=True):
-            answers = counter.answers(weights.astype(np.float64), chosen.astype(np.intp))
-            sums += answers
-            squares += answers**2
+        """How far the replicates' answers lie apart, in every cell. They are added up in a few groups, side by side,
+        whatever the number of cores."""
+
+        def added(group: NDArray[np.int64]) -> tuple[Floats, Floats]:
+            sums, squares = np.zeros(len(counter.cells)), np.zeros(len(counter.cells))
+            for i in group:
+                weights, chosen = self.weights[i].astype(np.float64), self.chosen[i].astype(np.intp)
+                answers = counter.answers(weights, chosen, threads=1)
+                sums += answers
+                squares += np.square(answers, out=answers)
+            return sums, squares
+
+        groups = np.array_split(np.arange(len(self.chosen)), _GROUPS)
+        with ThreadPoolExecutor(min(workers(), _GROUPS)) as pool:
+            (sums, squares), *others = pool.map(added, groups)
+        for more, square in others:
+            sums += more
+            squares += square
         count = len(self.chosen)
-        return np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
+        squares -= np.square(sums, out=sums) / count
+        return np.maximum(squares, 0.0, out=squares) / (count - 1)
 
 
 def draw_replicates(
     weights: Floats,
-    cells: NDArray[np.int32],
+    cells: NDArray[np.uint32],
     blocks: Sequence[Block],
     *,
     trust: float,

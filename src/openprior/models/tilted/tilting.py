@@ -38,6 +38,8 @@ _SPREAD, _FADE = 1.5, 0.9
 the model that they spoke of was a worse one."""
 _ENOUGH = 0.3
 """Effective share of weighted fresh draws that is enough to go on with them."""
+_TAKEN = 0.02
+"""Share of the fresh draws that must be taken for them to be offered again."""
 
 
 class Tilting:
@@ -49,10 +51,11 @@ class Tilting:
         self.domain, self.total, self.prior, self._rng = domain, total, prior, rng
         self.particles = Particles(prior.arrays, domain, total, particles, rng)
         self._blocks: dict[Marginal, Block] = {}
-        self._cells = np.zeros((0, particles), np.int32)
+        self._room = np.empty((0, particles), np.uint32)
+        """The particles' cells, block by block, with room for more blocks."""
         self._guess = min(1.0, prior.rows / total) if prior.rows else 0.01
         self._evidence = np.zeros(len(TRUSTS))
-        self.eased = 0
+        self.eased, self.moved, self._fresh_helps = 0, 0, True
 
     @property
     def demands(self) -> int:
@@ -110,7 +113,7 @@ class Tilting:
         else:
             zeros = np.zeros(len(values))
             self._blocks[marginal] = Block(values, variance, trusted, c, stands_out, zeros, zeros.copy())
-            self._cells = np.concatenate([self._cells, self.particles.cells(marginal)[None]])
+            self._number(marginal, len(self._blocks) - 1)
 
     def fit(self, *, epochs: int = 6, passes: int = _PASSES) -> None:
         """Rake; draw the particles anew while their weights are uneven or some θ wants to go beyond its reach.
@@ -120,11 +123,11 @@ class Tilting:
         again, up to three times in all. Infinitely stiff is the prior, so the fits to come are calmer in any case.
         """
         before = {m: (b.theta.copy(), b.missing, b.kappa) for m, b in self._blocks.items()}
-        cloud = self.particles.copy()
+        cloud, fresh_helps = self.particles.copy(), self._fresh_helps
         for attempt in range(_ATTEMPTS):
             if self._settle(epochs, passes) or attempt == _ATTEMPTS - 1:
                 return
-            self.particles = cloud.copy()
+            self.particles, self._fresh_helps = cloud.copy(), fresh_helps
             for marginal, block in self._blocks.items():
                 block.theta, block.missing, block.kappa = before[marginal]
                 block.theta = block.theta.copy()
@@ -143,29 +146,45 @@ class Tilting:
                 self.renew(len(self.particles))
         return self.particles.effective >= _UNEVEN / 2
 
-    def renew(self, count: int, *, sweeps: int = 1, fresh: int = 1) -> None:
-        """Draw so many particles anew by their weights, and move them."""
+    def renew(self, count: int, *, sweeps: int = 1) -> None:
+        """Draw so many particles anew by their weights, and move them. Fresh draws are offered as long as they are
+        taken: a distribution that has gone far from the prior takes hardly any."""
         self.particles.resample(count)
-        self.particles.move(self._tilt(), sweeps=sweeps, fresh=fresh)
+        taken = self.particles.move(self._tilt(), sweeps=sweeps, fresh=self._fresh_helps)
+        self._fresh_helps &= taken >= _TAKEN
+        self.moved += 1
         self._renumber()
 
     def _renumber(self) -> None:
         """The particles are new: so are their cells, and θ may move from where it is."""
         for block in self._blocks.values():
             block.before = block.theta.copy()
-        cells = [self.particles.cells(m) for m in self._blocks]
-        self._cells = np.array(cells, np.int32).reshape(-1, len(self.particles))
+        self._room = np.empty((len(self._blocks), len(self.particles)), np.uint32)
+        for b, marginal in enumerate(self._blocks):
+            self._number(marginal, b)
+
+    def _number(self, marginal: Marginal, b: int) -> None:
+        """Note which cells the particles have in a block."""
+        if b == len(self._room):
+            self._room = np.concatenate([self._room, np.empty((b + 16, len(self.particles)), np.uint32)])
+        self._room[b] = self.particles.cells(marginal)
+
+    @property
+    def _cells(self) -> NDArray[np.uint32]:
+        """[block, particle]"""
+        return self._room[: len(self._blocks)]
 
     def spread(self, count: int, *, sweeps: int) -> None:
         """Go over to so many particles: fresh draws from the prior weighted by exp(−Θ) if that leaves enough of them
         effective, which has no copies in it; else the old ones, drawn anew and moved."""
-        fresh = Particles(self.prior.arrays, self.domain, self.total, count, self._rng)
-        fresh.tilt(self._tilt())
-        if fresh.effective < _ENOUGH:
-            self.renew(count, sweeps=sweeps)
-            return
-        self.particles = fresh
-        self._renumber()
+        if self._fresh_helps:
+            fresh = Particles(self.prior.arrays, self.domain, self.total, count, self._rng)
+            fresh.tilt(self._tilt())
+            if fresh.effective >= _ENOUGH:
+                self.particles = fresh
+                self._renumber()
+                return
+        self.renew(count, sweeps=sweeps)
 
     def finish(self, marginals: Iterable[Marginal], count: int, *, sweeps: int = 2) -> TiltedModel:
         """The finished model, on so many particles; `marginals` are those that its rows should meet."""
@@ -180,10 +199,10 @@ class Tilting:
 
     def diagnostics(self) -> Diagnostics:
         """How well the particles stand for the distribution now."""
-        gaps = {
-            m: float(np.sqrt(np.mean((b.values - self.particles.mass(m)) ** 2) / b.variance))
-            for m, b in self._blocks.items()
-        }
+        gaps = {}
+        for (marginal, block), cells in zip(self._blocks.items(), self._cells, strict=True):
+            mass = np.bincount(cells, self.particles.weights, minlength=len(block.values))
+            gaps[marginal] = float(np.sqrt(np.mean((block.values - mass) ** 2) / block.variance))
         return Diagnostics(self.particles.effective, len(self.particles), gaps, self.particles.shares)
 
     # Inside.
