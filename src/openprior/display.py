@@ -13,7 +13,7 @@ sex        2
 import html
 from dataclasses import dataclass
 
-__all__ = ["Sheet", "Shown", "how_many", "listed"]
+__all__ = ["Sheet", "Shown", "how_many", "listed", "plain"]
 
 _ROWS, _WIDTH, _LAST, _NOTE = 16, 40, 80, 320
 """Rows, letters of a cell, of a cell at the end of its row, and of a note that are shown at most."""
@@ -24,13 +24,14 @@ _WARNING = "font-weight:bold;color:#9b1c12;background:#fdeeec;padding:.3em .8em;
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table with a title above it, a warning where it must not be published, and notes below."""
+    """A table with a title above it, warnings where it must not be trusted or published, and notes below."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-    warning: str = ""
+    warnings: tuple[str, ...] = ()
+    """To be read before the numbers, a line each and whole."""
 
     def text(self) -> str:
         """As lines of text, at most some 25 of them."""
@@ -50,14 +51,14 @@ class Sheet:
             if any(row)
         ]
         notes = [_line(note, _NOTE) for note in self._notes()]
-        return "\n".join([_line(self.title, _NOTE), *filter(None, [self.warning]), *lines, *notes])
+        warnings = [_line(warning, len(warning)) for warning in self.warnings]
+        return "\n".join([_line(self.title, _NOTE), *warnings, *lines, *notes])
 
     def html(self) -> str:
         """As HTML, without a script and without anything to load."""
         right = self._numeric()
         parts = ["<div>"]
-        if self.warning:
-            parts.append(f'<p style="{_WARNING}">{html.escape(self.warning)}</p>')
+        parts += [f'<p style="{_WARNING}">{html.escape(warning)}</p>' for warning in self.warnings]
         parts.append(f"<p><b>{html.escape(self.title)}</b></p><table>")
         if any(self.headings):
             parts.append(f"<thead>{_row('th', self.headings, right)}</thead>")
@@ -115,6 +116,15 @@ def how_many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+def plain(text: str) -> str:
+    """On one line, without what a terminal would obey.
+
+    >>> plain("age\\n\\x1b[2J in years")
+    'age ?[2J in years'
+    """
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
 def _row(tag: str, cells: tuple[str, ...], right: list[bool]) -> str:
     styles = [_STYLE.format("right", "nowrap") if r else _STYLE.format("left", "normal") for r in right]
     return "".join(
@@ -130,6 +140,6 @@ def _row(tag: str, cells: tuple[str, ...], right: list[bool]) -> str:
 
 
 def _line(text: str, most: int) -> str:
-    """On one line, without what a terminal would obey."""
-    plain = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    """Plain, and cut where it is too long."""
+    line = plain(text)
+    return line if len(line) <= most else line[: most - 1] + "…"

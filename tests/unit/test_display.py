@@ -38,7 +38,10 @@ def shown() -> dict[str, Any]:
     schema = Schema(tuple(Categorical(name=n, values=VALUES) for n in names))
     small = Schema(schema.columns[:3])
     rng = np.random.default_rng(1)
-    public, private = (pa.table({n: rng.choice(VALUES, 150).tolist() for n in names}) for _ in range(2))
+    public, private = (
+        pa.table({n: rng.choice(VALUES, 150, p=first if n == EVIL else None).tolist() for n in names})
+        for first in ((0.9, 0.05, 0.05), (0.05, 0.05, 0.9))
+    )
     given: dict[str, Any] = {"workload": op.all_marginals(2), "schema": small, "epsilon": 1.0, "delta": 1e-9}
     made = [
         op.release(private, public, mechanism=m, dataset=EVIL, **given) for m in (op.PublicProxy(), op.Mst())
@@ -72,6 +75,15 @@ def test_a_result_prints_short_and_plain(shown: dict[str, Any], kind: str) -> No
     assert 2 <= len(lines) <= 26
     assert max(map(len, lines)) <= 330
     assert all(line.isprintable() for line in lines), "a terminal would obey what is no letter"
+
+
+def test_warnings_of_a_loss_are_whole_and_plain(shown: dict[str, Any]) -> None:
+    assert EVIL in shown["evaluation"].warning
+    for kind in ("evaluation", "comparison"):
+        lines = repr(shown[kind]).split("\n")
+        lost = [i for i, line in enumerate(lines) if "LARGE LOSS in column" in line]
+        assert lost and all(lines[i].endswith("a larger ε.") for i in lost)
+        assert lines[lost[-1] + 1].startswith("NOT PRIVATE")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openprior.command_line.options import Json, check_new
-from openprior.command_line.terminal import print_json, print_table
+from openprior.command_line.terminal import print_json, print_table, say
 from openprior.display import how_many
 from openprior.errors import OptionError
 
@@ -66,7 +66,7 @@ def answers(
         _write_all(opened, out, format)
         if not json:
             _warn(opened)
-            typer.echo(f"wrote {out}: all answers to {how_many(len(opened.workload), 'marginal')}")
+            say(f"wrote {out}: all answers to {how_many(len(opened.workload), 'marginal')}")
             return
     table = _of_queries(opened) if queries else opened.answers(names)
     if out is not None and format is not None and not every:
@@ -76,14 +76,14 @@ def answers(
         return
     _warn(opened)
     if out is not None:
-        typer.echo(f"wrote {out}: {table.num_rows:,} answers")
+        say(f"wrote {out}: {table.num_rows:,} answers")
         return
     shown = [[_cell(value) for value in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
     print_table(f"Estimated counts of {'queries' if queries else columns}", table.column_names, shown)
     if table.num_rows > _SHOWN:
-        typer.echo(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
+        say(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
     if pc.any(pc.less(table["estimate"], 0)).as_py():
-        typer.echo(
+        say(
             "an estimate below 0 is noise around a small count: estimates of this method are right on average, and "
             "are not clipped"
         )
@@ -119,7 +119,7 @@ def rows(
         print_json({**_about(opened), **facts, **_written(out)})
         return
     _warn(opened)
-    typer.echo(f"wrote {out}: {made.num_rows:,} rows {origin_of(made)}")
+    say(f"wrote {out}: {made.num_rows:,} rows {origin_of(made)}")
 
 
 def _of_queries(opened: "Release") -> "pa.Table":
@@ -211,7 +211,7 @@ def _written(out: Path | None) -> dict[str, str]:
 
 def _warn(opened: "Release") -> None:
     if not opened.certificate.is_private:
-        typer.echo(f"{opened.certificate.noise}: do not publish what comes from this release", err=True)
+        say(f"{opened.certificate.noise}: do not publish what comes from this release", err=True)
 
 
 def _cell(value: object) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from openprior.command_line import arguments
 from openprior.command_line.options import Json, Quiet
-from openprior.command_line.terminal import print_json, print_table
+from openprior.command_line.terminal import print_json, print_table, say
 from openprior.errors import OptionError
 from openprior.progress_shown import watching
 
@@ -74,14 +74,14 @@ def audit(
             for row, r in zip(whole.table(), whole.rows, strict=True)
         ]
         print_table("Audit", whole.headings, shown)
-        typer.echo(
+        say(
             "moved: the furthest that a statistic moved between neighbours, over its sensitivity; cost: of that move "
             "under the noise drawn, over what was charged; both may reach 1, not pass it"
         )
-        typer.echo(f"noise asked for over noise observed: {whole.noise:.3f}")
+        say(f"noise asked for over noise observed: {whole.noise:.3f}")
         for fault in whole.faults:
-            typer.echo(f"- {fault}")
-        typer.echo(whole.verdict)
+            say(f"- {fault}")
+        say(whole.verdict)
     if not whole.ok:
         raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ import typer
 
 from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Quiet
-from openprior.command_line.terminal import print_json, print_table
+from openprior.command_line.terminal import print_json, print_table, say
 from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
@@ -80,7 +80,7 @@ def choose_public(
     sheet = choice.sheet()
     print_table(sheet.title, sheet.headings, sheet.rows)
     for line in sheet.notes:
-        typer.echo(line)
+        say(line)
 
 
 def divergences(
@@ -114,7 +114,8 @@ def divergences(
         print_json(found.as_dict())
         return
     sheet = found.sheet()
-    typer.echo(sheet.warning)
+    for line in sheet.warnings:
+        say(line)
     print_table(sheet.title, sheet.headings, sheet.rows)
     for line in sheet.notes:
-        typer.echo(line)
+        say(line)

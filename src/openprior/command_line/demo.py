@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from openprior.command_line.options import Json, Out, Quiet, check_new
-from openprior.command_line.terminal import print_json, stoppable
+from openprior.command_line.terminal import print_json, say, stoppable
 from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
@@ -44,7 +44,7 @@ def demo(
         if json:
             print_json({"out": str(tables), "files": names})
         else:
-            typer.echo(f"wrote {' and '.join(str(tables / name) for name in names)}, {rows:,} rows each")
+            say(f"wrote {' and '.join(str(tables / name) for name in names)}, {rows:,} rows each")
         return
     check_new(out)
     with stoppable(out), watching(not quiet):
@@ -69,4 +69,4 @@ def demo(
             f"{row['seconds']:.1f}",
         )
     Console().print(table)
-    typer.echo(f"wrote {out}: open {out / 'report.html'} in a browser")
+    say(f"wrote {out}: open {out / 'report.html'} in a browser")

@@ -7,7 +7,7 @@ import typer
 
 from openprior.command_line import arguments, options
 from openprior.command_line.options import Json, Wait
-from openprior.command_line.terminal import print_json, print_table
+from openprior.command_line.terminal import print_json, print_table, say
 from openprior.progress_shown import watching
 
 __all__ = ["add_to"]
@@ -83,18 +83,18 @@ def evaluate(
         print_json({**head, **facts, **detail, **written})
         return
     if errors.warning is not None:
-        typer.echo(errors.warning)
-    typer.echo(errors.notice)
+        say(errors.warning)
+    say(errors.notice)
     for name, value in facts.items():
-        typer.echo(f"  {name.replace('_', ' '):<16}{value:.6g}")
+        say(f"  {name.replace('_', ' '):<16}{value:.6g}")
     for loss in errors.first_losses:
         outside = f"; outside the schema: {loss.words}" if loss.outside else ""
-        typer.echo(f"  values of {loss.column}: {loss.before:.1%} off, codes {loss.after:.1%}{outside}")
+        say(f"  values of {loss.column}: {loss.before:.1%} off, codes {loss.after:.1%}{outside}")
     for entry in detail.get("groups", [])[:3]:
-        typer.echo(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
+        say(f"  worst group: {' '.join(entry['group'])} {entry['error']:.6g}")
     for name, shown, _ in [] if quality is None else quality.summary():
-        typer.echo(f"  {name}: {shown}")
-    typer.echo(f"wrote {' and '.join(written.values())}")
+        say(f"  {name}: {shown}")
+    say(f"wrote {' and '.join(written.values())}")
 
 
 def compare(
@@ -143,14 +143,14 @@ def compare(
         print_json({**compared.as_dict(), "report": str(place)})
         return
     for line in filter(None, (*compared.losses(), compared.notice)):
-        typer.echo(line)
+        say(line)
     headings, rows = compared.table()
     print_table(f"{len(rows)} releases", headings, rows)
     headings, rows = compared.column_table()
     if rows:
         print_table("Mean L1 error of the tables with a column in them", headings, rows)
     for line in (*compared.notes(), f"wrote {place}"):
-        typer.echo(line)
+        say(line)
 
 
 def estimate(
@@ -197,13 +197,13 @@ def estimate(
     if json:
         print_json({**errors.as_dict(), "ledger": None if ledger is None else str(ledger), "out": str(place)})
         return
-    typer.echo(
+    say(
         f"workload error {max(errors.workload_error, 0):.4f} (95 %: {errors.low:.4f} to {errors.high:.4f}), "
         f"largest error of a cell {errors.max_error:.4f} ({errors.max_low:.4f} to {errors.max_high:.4f})"
     )
-    typer.echo("It is the error of codes: what the schema cannot hold of a value is not in it.")
+    say("It is the error of codes: what the schema cannot hold of a value is not in it.")
     for line in (errors.statement, errors.together, *options.ledger_note(ledger), f"wrote {place}"):
-        typer.echo(line)
+        say(line)
 
 
 def _beside(release: Path, ending: str) -> Path:

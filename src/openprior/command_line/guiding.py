@@ -8,7 +8,7 @@ import typer
 
 from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Quiet, Wait
-from openprior.command_line.terminal import print_json, print_table
+from openprior.command_line.terminal import print_json, print_table, say
 from openprior.errors import without_passwords
 from openprior.progress_shown import watching
 
@@ -58,12 +58,12 @@ def plan(
         return
     for table in planned.tables():
         print_table(table.title, table.headings, table.rows)
-    typer.echo(
+    say(
         "smallest count: 2σ, the least that can be told from nothing; affordable: how many marginals can be measured "
         f"with noise below {100 * planned.level:g} % of the table in L1; σ in rows"
     )
     for line in planned.advice:
-        typer.echo(f"- {line}")
+        say(f"- {line}")
 
 
 def screen(
@@ -135,15 +135,15 @@ def screen(
         "by chance",
     )
     if screening.loss is not None:
-        typer.echo(screening.loss)
+        say(screening.loss)
     print_table("Closest first", headings, shown)
     for s in screening.ranked[1:]:
-        typer.echo(f"- {s.name}: {s.verdict}")
-    typer.echo(screening.choice)
+        say(f"- {s.name}: {s.verdict}")
+    say(screening.choice)
     if screening.outside is not None and not screening.outside.is_large:
-        typer.echo(screening.outside.words)
+        say(screening.outside.words)
     for line in (screening.certificate.statement, *options.ledger_note(ledger)):
-        typer.echo(line)
+        say(line)
 
 
 def tune(
@@ -200,11 +200,11 @@ def tune(
         return
     table: Any = tuning.table()
     print_table(table.title, table.headings, table.rows)
-    typer.echo(tuning.verdict)
+    say(tuning.verdict)
     for line in tuning.caveats:
-        typer.echo(f"- {line}")
+        say(f"- {line}")
     more = (
         "" if schema is None else f" --schema {shlex.quote(str(schema))}"
     ) + f"{reading_options.as_words(reading)} --workload {shlex.quote(workload)}"
     told = shlex.quote(public) if without_passwords(public) == public else "PUBLIC"
-    typer.echo(f"then: {tuning.command(public=told, more=more)}")
+    say(f"then: {tuning.command(public=told, more=more)}")

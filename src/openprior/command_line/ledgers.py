@@ -10,7 +10,7 @@ import typer
 
 from openprior.command_line.options import Json, Wait, opened
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import print_json
+from openprior.command_line.terminal import print_json, say
 
 if TYPE_CHECKING:
     from openprior.privacy.ledger_status import BudgetChange, DatasetStatus
@@ -32,10 +32,10 @@ def ledger_show(
         print_json([_facts(d) for d in found])
         return
     if not found:
-        typer.echo(f"{path} is empty: no dataset has a budget yet")
+        say(f"{path} is empty: no dataset has a budget yet")
     for d in found:
         for line in _lines(d):
-            typer.echo(line)
+            say(line)
 
 
 @ledger_app.command(
@@ -61,7 +61,7 @@ def ledger_budget(
     Ledger(path, timeout=ledger_timeout).set_budget(
         dataset, rho=rho, epsilon=epsilon, delta=delta, raise_ok=yes
     )
-    typer.echo(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
+    say(f"{dataset}: ε = {epsilon:g}, δ = {delta:g} (ρ = {rho:.6g})")
 
 
 @ledger_app.command("close", epilog="Example: openprior ledger close budget.sqlite RUN")
@@ -72,7 +72,7 @@ def ledger_close(
 ) -> None:
     """Give up an unfinished run: what it spent stays spent, the rest goes back; it can no longer be resumed."""
     opened(path, ledger_timeout).close(run)
-    typer.echo(f"closed {run}")
+    say(f"closed {run}")
 
 
 def _lines(d: "DatasetStatus") -> Iterator[str]:

@@ -25,7 +25,8 @@ from openprior.command_line import (
     schemas,
 )
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import one_line, show_bug, show_warning
+from openprior.command_line.terminal import say, show_bug, show_warning
+from openprior.display import plain
 from openprior.errors import OpenPriorError, OpenPriorWarning
 
 __all__ = ["app", "main"]
@@ -45,7 +46,7 @@ def _version(asked: bool) -> None:
     if asked:
         from openprior import __version__
 
-        typer.echo(f"openprior {__version__}")
+        say(f"openprior {__version__}")
         raise typer.Exit
 
 
@@ -74,9 +75,9 @@ def main() -> None:
         # Not app(): that would put Typer's own excepthook in place of ours.
         get_command(app)()
     except OpenPriorError as error:
-        typer.echo(f"error: {one_line(str(error))}", err=True)
+        say(f"error: {plain(str(error))}", err=True)
         for note in getattr(error, "__notes__", []):
-            typer.echo(f"  {one_line(note)}", err=True)
+            say(f"  {plain(note)}", err=True)
         sys.exit(1)
 
 

@@ -7,7 +7,7 @@ import typer
 
 from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, Quiet, check_new
-from openprior.command_line.terminal import print_json
+from openprior.command_line.terminal import print_json, say
 from openprior.display import how_many
 from openprior.progress_shown import watching
 
@@ -56,12 +56,12 @@ def prior(
         facts = {"out": str(out), "rows": made.rows, "marginals": len(made.marginals)}
         print_json({**facts, **made.recorded, "schema": made.schema.hash})
         return
-    typer.echo(
+    say(
         f"wrote {out}: learnt from {how_many(made.rows, 'public row')}, of which it holds a copy, for "
         f"{how_many(len(made.marginals), 'marginal')}"
     )
-    typer.echo(f"SHA-256: {made.sha256}")
-    typer.echo(f"then: openprior release PRIVATE --prior {out} --epsilon … --delta … -o FOLDER")
+    say(f"SHA-256: {made.sha256}")
+    say(f"then: openprior release PRIVATE --prior {out} --epsilon … --delta … -o FOLDER")
 
 
 def cache(
@@ -81,18 +81,12 @@ def cache(
         print_json({**facts, "limit": LIMIT, "removed": removed})
         return
     if folder is None:
-        typer.echo(f"the cache is off ({VARIABLE}); every release learns its prior anew")
-        typer.echo(
-            f"priors that were kept before are as they were: see and remove them with {VARIABLE} unset"
-        )
+        say(f"the cache is off ({VARIABLE}); every release learns its prior anew")
+        say(f"priors that were kept before are as they were: see and remove them with {VARIABLE} unset")
         return
     if clear:
-        typer.echo(f"removed {how_many(removed, 'prior')} from {folder}")
+        say(f"removed {how_many(removed, 'prior')} from {folder}")
     else:
-        typer.echo(
-            f"{folder}: {how_many(len(files), 'prior')}, {size / 1e6:.1f} of at most {LIMIT / 1e6:.0f} MB"
-        )
-        typer.echo(
-            "each holds a copy of the rows of a public table; remove them with 'openprior cache --clear'"
-        )
-        typer.echo(f"keep none: {VARIABLE}=off; elsewhere: {VARIABLE}=FOLDER")
+        say(f"{folder}: {how_many(len(files), 'prior')}, {size / 1e6:.1f} of at most {LIMIT / 1e6:.0f} MB")
+        say("each holds a copy of the rows of a public table; remove them with 'openprior cache --clear'")
+        say(f"keep none: {VARIABLE}=off; elsewhere: {VARIABLE}=FOLDER")

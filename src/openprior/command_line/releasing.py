@@ -7,8 +7,8 @@ import typer
 
 from openprior.command_line import arguments, options, reading_options
 from openprior.command_line.options import Json, Out, Quiet, Wait
-from openprior.command_line.terminal import one_line, print_json, stoppable
-from openprior.display import how_many
+from openprior.command_line.terminal import print_json, say, stoppable
+from openprior.display import how_many, plain
 from openprior.errors import ReleaseError
 from openprior.progress_shown import watching
 
@@ -162,9 +162,9 @@ def release(
             }
         )
         return
-    typer.echo(f"wrote {out}: {made.row_count:,} synthetic rows by {c.mechanism}")
+    say(f"wrote {out}: {made.row_count:,} synthetic rows by {c.mechanism}")
     for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
-        typer.echo(line)
+        say(line)
 
 
 def check(
@@ -183,7 +183,7 @@ def check(
         c = check_release(release, certificate_sha256=certificate_sha256)
     except ReleaseError as error:
         if json:
-            print_json({"right": False, "reason": one_line(str(error))})
+            print_json({"right": False, "reason": plain(str(error))})
         raise
     if json:
         facts = {
@@ -194,11 +194,11 @@ def check(
         }
         print_json({**facts, "statement": c.statement, "remarks": list(c.remarks)})
         return
-    typer.echo(
+    say(
         f"right: {how_many(len(c.events), 'step')} rechecked, {how_many(len(c.files), 'file')} as they were written"
     )
     for line in (c.statement, *c.remarks, f"SHA-256 of certificate.json: {c.sha256}"):
-        typer.echo(line)
+        say(line)
 
 
 def mechanisms(json: Json = False) -> None:
@@ -221,6 +221,6 @@ def mechanisms(json: Json = False) -> None:
         print_json(listed)
         return
     for name, facts in listed.items():
-        typer.echo(f"{name}: {facts['good_for']}")
+        say(f"{name}: {facts['good_for']}")
         for option, (default, doc) in facts["options"].items():
-            typer.echo(f"    -O {option}={default}    {doc}")
+            say(f"    -O {option}={default}    {doc}")

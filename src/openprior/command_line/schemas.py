@@ -10,8 +10,8 @@ import typer
 from openprior.command_line import options, reading_options
 from openprior.command_line.options import Json, check_new
 from openprior.command_line.program import Program
-from openprior.command_line.terminal import json_text, one_line, print_json, print_table
-from openprior.display import how_many
+from openprior.command_line.terminal import json_text, print_json, print_table, say
+from openprior.display import how_many, plain
 from openprior.errors import OpenPriorWarning
 
 __all__ = ["schema_app"]
@@ -81,9 +81,9 @@ def schema_draft(
     if json:
         print_json({"out": str(out), "sizes": sizes, "hash": drafted.hash, "notes": dict(drafted.notes)})
         return
-    typer.echo(f"wrote {out}: {how_many(len(sizes), 'column')}; read it and edit it before you release")
+    say(f"wrote {out}: {how_many(len(sizes), 'column')}; read it and edit it before you release")
     for name, size in sizes.items():
-        typer.echo(f"  {name:<32}{size:>6} values")
+        say(f"  {name:<32}{size:>6} values")
     _print_notes(drafted.notes, {str(warning.message) for warning in heard})
 
 
@@ -141,25 +141,23 @@ def schema_check(
         print_json(checked.as_dict())
         return
     if checked.notice is not None:
-        typer.echo(checked.notice)
+        say(checked.notice)
     elif epsilon is None:
-        typer.echo(
-            "read as a public table; of a private one say --private, or --epsilon for shares with noise"
-        )
-    typer.echo(checked.verdict)
+        say("read as a public table; of a private one say --private, or --epsilon for shares with noise")
+    say(checked.verdict)
     sheet = checked.sheet()
     shares = [row[:-1] for row in sheet.rows]
     print_table(f"{schema.name}: {sheet.title[0].lower()}{sheet.title[1:]}", sheet.headings[:-1], shares)
     for column in checked.columns:
         if column.words:
-            typer.echo(f"  {one_line(f'{column.name}: {column.words}')}")
+            say(f"  {plain(f'{column.name}: {column.words}')}")
     for line in sheet.notes[1:]:
-        typer.echo(line)
+        say(line)
     if checked.certificate is not None:
         for line in options.ledger_note(ledger):
-            typer.echo(line)
+            say(line)
     if out is not None:
-        typer.echo(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:
@@ -169,4 +167,4 @@ def _print_notes(notes: Mapping[str, str], warned: Collection[str]) -> None:
         if note not in warned:
             columns.setdefault(note.removeprefix(f"'{name}'"), []).append(f"'{name}'")
     for note, names in columns.items():
-        typer.echo(f"note: {one_line(', '.join(names) + note)}")
+        say(f"note: {plain(', '.join(names) + note)}")

@@ -11,22 +11,23 @@ from typing import Any
 import typer
 from rich.markup import escape
 
+from openprior.display import plain
 from openprior.errors import OpenPriorWarning
 
 __all__ = [
     "json_text",
-    "one_line",
     "print_json",
     "print_table",
+    "say",
     "show_bug",
     "show_warning",
     "stoppable",
 ]
 
 
-def one_line(text: str) -> str:
-    """Names of columns and files may hold anything, line breaks too."""
-    return " ".join(text.split())
+def say(line: str, *, err: bool = False) -> None:
+    """One line. Names of columns and files may hold anything, also what a terminal would obey."""
+    typer.echo(_harmless(line), err=err)
 
 
 def show_warning(
@@ -34,7 +35,7 @@ def show_warning(
 ) -> None:
     """Ours in one line on stderr; those of other libraries are not for the user."""
     if issubclass(category, OpenPriorWarning):
-        typer.echo(f"warning: {one_line(str(message))}", err=True)
+        say(f"warning: {plain(str(message))}", err=True)
 
 
 def show_bug(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
@@ -61,14 +62,23 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=_cell(title), title_justify="left")
     for i, heading in enumerate(headings):
         shown = [row[i] for row in rows]
         numbers = all(not text or text[0] in "0123456789-<>~" for text in shown)
-        table.add_column(heading, justify="right" if i and numbers else "left", overflow="fold")
+        table.add_column(_cell(heading), justify="right" if i and numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(text) for text in row))
+        table.add_row(*map(_cell, row))
     Console().print(table)
+
+
+def _cell(text: str) -> str:
+    return escape(_harmless(text))
+
+
+def _harmless(text: str) -> str:
+    """With its spaces, and question marks for what is no letter."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 @contextlib.contextmanager

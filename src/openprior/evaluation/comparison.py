@@ -118,8 +118,8 @@ class Comparison(Shown):
     def sheet(self) -> Sheet:
         """One line per release."""
         headings, rows = self.table()
-        first = " ".join((*self.losses(), self.notice))
-        return Sheet(f"{len(rows):,} releases side by side", headings, rows, self.notes(), first)
+        warnings = (*self.losses(), *filter(None, (self.notice,)))
+        return Sheet(f"{len(rows):,} releases side by side", headings, rows, self.notes(), warnings)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

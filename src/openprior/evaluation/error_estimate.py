@@ -86,8 +86,8 @@ class ErrorEstimate(Shown):
         )
         what = "released rows" if self.of == "synthetic" else self.of
         title = f"Errors of the {what}, measured privately for ε = {self.epsilon:g}, δ = {self.delta:g}"
-        warning = "" if self.is_private else self.certificate.noise
-        return Sheet(title, ("", "estimate", "from", "to"), rows, (self.statement, self.together), warning)
+        warnings = () if self.is_private else (self.certificate.noise,)
+        return Sheet(title, ("", "estimate", "from", "to"), rows, (self.statement, self.together), warnings)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -62,7 +62,7 @@ class GroupErrors(Shown):
         notes = (
             f"{self.penalised:,} groups have a number of rows that is far off; {self.stray:,} stray rows.",
         )
-        return Sheet(title, (*self.keys, "error"), rows, notes, self.notice)
+        return Sheet(title, (*self.keys, "error"), rows, notes, (self.notice,))
 
     def picture(self) -> str:
         """A heat map as SVG: the last key across (years, say), the others down."""

@@ -96,8 +96,8 @@ class Evaluation(Shown):
             f"Worst of {how_many(len(self.per_marginal), 'marginal')}: {' × '.join(worst)} ({error:.4f})",
             "L1 distances of shares: 0 is equal, 2 has nothing in common.",
         )
-        notice = self.notice if self.warning is None else f"{self.warning}. {self.notice}"
-        return Sheet(title, ("column", "mean L1 error"), rows, notes, notice)
+        lost = () if self.warning is None else (f"{self.warning}.",)
+        return Sheet(title, ("column", "mean L1 error"), rows, notes, (*lost, self.notice))
 
 
 def evaluate(

@@ -87,7 +87,7 @@ class Quality(Shown):
             "Quality of released rows",
             ("measure", "value", "how to read it"),
             tuple(self.summary()),
-            warning=self.notice,
+            warnings=(self.notice,),
         )
 
     def _of_models(self) -> list[tuple[str, str, str]]:

@@ -110,7 +110,7 @@ class Divergences(Shown):
             ("", "D₂", "D∞", "public rows"),
             rows,
             tuple(notes),
-            "NOT PRIVATE: computed without noise; publish it only if both tables are public.",
+            ("NOT PRIVATE: computed without noise; publish it only if both tables are public.",),
         )
 
     def _asked(self, divergence: Divergence) -> str:

@@ -182,7 +182,8 @@ class SchemaCheck(Shown):
         reach = max((c.reach or 0.0 for c in self.columns), default=0.0)
         noise = () if not reach else (f"Noise: each share is within {percent(reach)} in 95 of 100 cases.",)
         said = () if self.certificate is None else (self.certificate.statement,)
-        return Sheet(title, headings, rows, (f"{self.verdict}.", *noise, *said), self.notice or "")
+        warnings = () if self.notice is None else (self.notice,)
+        return Sheet(title, headings, rows, (f"{self.verdict}.", *noise, *said), warnings)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -113,9 +113,9 @@ class Screening(Shown):
             for s in self.ranked
         )
         headings = ("public table", "rows", self.by, "from", "to", "verdict")
-        warning = ". ".join(filter(None, ("" if c.is_private else c.noise, self.loss)))
+        warnings = tuple(filter(None, ("" if c.is_private else c.noise, self.loss)))
         title = f"Screening of {how_many(len(rows), 'public table')} by {self.by}, ε = {c.epsilon:g}, δ = {c.delta:g}"
-        return Sheet(title, headings, rows, (self.choice,), warning)
+        return Sheet(title, headings, rows, (self.choice,), warnings)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""

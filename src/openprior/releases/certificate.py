@@ -99,8 +99,8 @@ class Certificate(Shown):
             ("noise", self.noise),
             *([("prior", f"kept, SHA-256 {self.prior['sha256']}")] if self.prior else []),
         )
-        warning = "" if self.is_private else self.noise
-        return Sheet("Certificate", ("", ""), rows, (self.statement, *self.remarks), warning)
+        warnings = () if self.is_private else (self.noise,)
+        return Sheet("Certificate", ("", ""), rows, (self.statement, *self.remarks), warnings)
 
     @property
     def is_private(self) -> bool:

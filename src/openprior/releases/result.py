@@ -160,7 +160,8 @@ class Release(Shown):
         rows += [(name, text) for name, text in c.description.to_dict().items() if text and name == "contact"]
         name = c.description.title or ("" if c.dataset == "table" else c.dataset)
         title = f"Release of {name}" if name else "Release"
-        return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), "" if c.is_private else c.noise)
+        warnings = () if c.is_private else (c.noise,)
+        return Sheet(title, ("", ""), tuple(rows), (c.statement, *c.remarks), warnings)
 
     def _repr_html_(self) -> str:
         first = first_rows(self.synthetic, 5).to_pylist()

@@ -155,7 +155,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     kept = tmp_path / "check.json"
     noisy = say("schema", "check", *files, "--epsilon", "1", "-o", str(kept))
     assert (
-        "children: 7" in noisy.out
+        "% above: clipped to 0" in noisy.out
         and " ± " in noisy.out
         and "ε = 1" in noisy.out
         and "No ledger" in noisy.out
