@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from openprior.counting.cells import MAX_CELLS, Cells
 from openprior.counting.local import RowCounter, count_batches, count_table
+from openprior.counting.passes import Plan
 from openprior.errors import MarginalTooLarge, WorkloadError
 from openprior.questions.workload import all_marginals, closure
 from openprior.schema.domain import Domain
@@ -51,6 +52,21 @@ def test_counts_and_weighted_counts_are_brute_force(case: tuple[Table, list[tupl
         np.testing.assert_allclose(
             part[marginal], brute(table.take(some), marginal, weights[some]), atol=1e-12
         )
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.sampled_from([1, 100, 1_000_000]))
+def test_moments_of_several_answers_are_those_of_each(
+    case: tuple[Table, list[tuple[str, ...]]], planned: int
+) -> None:
+    table, marginals = case
+    rng = np.random.default_rng(table.n)
+    rows, weights = rng.integers(0, table.n, (5, 70)), rng.random((5, 70))
+    counter = RowCounter(table, Plan(Cells(table.domain, marginals), planned))
+    each = np.array([counter.answers(w, r) for w, r in zip(weights, rows, strict=True)])
+    sums, squares = counter.moments(weights, rows)
+    np.testing.assert_allclose(sums, each.sum(0), atol=1e-12)
+    np.testing.assert_allclose(squares, (each**2).sum(0), atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [10, 5_000, 200_000])

@@ -129,12 +129,45 @@ class RowCounter:
         self.cells = self.plan.cells
         self._codes = self.plan.fuse(table.columns, 0, table.n)
 
-    def answers(
-        self, weights: Floats, rows: NDArray[np.intp] | None = None, *, threads: int | None = None
-    ) -> Floats:
-        """The flat answers when row r (or row rows[r]) has weight weights[r]; on every core, or so many threads."""
+    def answers(self, weights: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
+        """The flat answers when row r (or row rows[r]) has weight weights[r]."""
         codes = self._codes if rows is None else np.ascontiguousarray(self._codes[:, rows])
         out = np.zeros(len(self.cells), np.float64)
+
+        def count(bundle: Bundle, scratch: Floats) -> None:
+            scratch[: bundle.table_cells] = 0.0
+            _tally(bundle, codes, weights, scratch)
+            _distribute(bundle, scratch, out)
+
+        self._for_each_bundle(count, codes.shape[1])
+        return out
+
+    def moments(self, weights: Floats, rows: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+        """The sums and the sums of squares of several answers, of which the i-th gives row rows[i, r] the weight
+        weights[i, r]; in memory as for one, and the codes of these rows."""
+        from openprior.counting.tally import moments
+
+        codes = np.empty((len(rows), len(self._codes), rows.shape[1]), self._codes.dtype)
+
+        def gather(i: int) -> None:
+            codes[i] = np.take(self._codes, rows[i], axis=1)
+
+        with ThreadPoolExecutor(workers()) as pool:
+            list(pool.map(gather, range(len(rows))))
+        out, sums, squares = (np.zeros(len(self.cells), np.float64) for _ in range(3))
+
+        def count(b: Bundle, scratch: Floats) -> None:
+            copied = b.copies
+            moments(
+                codes, b.prefix, b.strides, b.lasts, b.sizes, b.starts, b.table_cells, b.steps[copied],
+                b.steps[~copied], b.shapes, b.sum_strides, weights, scratch, out, sums, squares,
+            )  # fmt: skip
+
+        self._for_each_bundle(count, rows.size)
+        return sums, squares
+
+    def _for_each_bundle(self, count: Callable[[Bundle, Floats], None], rows: int) -> None:
+        """Each with room for its tables, on every core if that is worth it; they write to cells of their own."""
         bundles, lock = iter(self.plan.bundles), threading.Lock()
         largest = max(b.scratch_cells for b in self.plan.bundles)
 
@@ -145,16 +178,11 @@ class RowCounter:
                     bundle = next(bundles, None)
                 if bundle is None:
                     return
-                scratch = space[: bundle.scratch_cells]
-                scratch[: bundle.table_cells] = 0.0
-                _tally(bundle, codes, weights, scratch)
-                _distribute(bundle, scratch, out)
+                count(bundle, space[: bundle.scratch_cells])
 
-        threads = threads or workers()
-        if threads == 1 or codes.shape[1] * len(self.plan.bundles) < 1 << 16:
+        if workers() == 1 or rows * len(self.plan.bundles) < 1 << 16:
             work()
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                for future in [pool.submit(work) for _ in range(threads)]:
-                    future.result()
-        return out
+            return
+        with ThreadPoolExecutor(workers()) as pool:
+            for future in [pool.submit(work) for _ in range(workers())]:
+                future.result()

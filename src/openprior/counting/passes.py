@@ -48,6 +48,14 @@ class Bundle:
     table_cells: int
     scratch_cells: int
 
+    @property
+    def copies(self) -> NDArray[np.bool_]:
+        """Which steps copy a counted table as it is to the answers."""
+        source, cells, to_out, _, target_cells, first, axes = self.steps.T
+        whole = (source < self.table_cells) & (to_out == 1) & (cells == target_cells) & (axes == 1)
+        copied: NDArray[np.bool_] = whole & ((self.sum_strides[first] == 1) | (cells == 1))
+        return copied
+
 
 class Plan:
     """Which tables to count for these marginals over about so many rows."""
@@ -77,7 +85,7 @@ class Plan:
         return block
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _laid_out(sizes: tuple[int, ...], marginals: tuple[tuple[int, ...], ...], rows: int) -> "_Layout":
     """Kept, because a run counts the same marginals several times."""
     return _Layout(sizes, marginals, rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from openprior.compiled import compiled
 
-__all__ = ["distance", "distances", "distribute", "largest_sum", "tally"]
+__all__ = ["distance", "distances", "distribute", "largest_sum", "moments", "tally"]
 
 _BLOCK = 4096
 
@@ -97,6 +97,36 @@ def distribute(steps, shapes, strides, scratch, out):  # type: ignore[no-untyped
                 base -= strides[axis] * shapes[axis]
                 digits[axis - first] = 0
                 axis -= 1
+
+
+@compiled()
+def moments(  # type: ignore[no-untyped-def]
+    codes, prefix, strides, lasts, sizes, starts, cells, copied, steps, shapes, sum_strides, weights, scratch, out,
+    sums, squares,
+):  # fmt: skip
+    """Sums and sums of squares of the answers to several blocks of rows, codes[i] with weights[i], in the cells of one
+    bundle: its tables have so many cells, and stay in the caches from one block to the next. `copied` are the steps
+    that would copy a table as it is; they need not."""
+    for i in range(len(codes)):
+        scratch[:cells] = 0
+        tally(codes[i], prefix, strides, lasts, sizes, starts, weights[i], scratch)
+        for s in range(len(copied)):
+            source, k, _, target = copied[s, :4]
+            _add_moments(
+                scratch[source : source + k], sums[target : target + k], squares[target : target + k]
+            )
+        distribute(steps, shapes, sum_strides, scratch, out)
+        for s in range(len(steps)):
+            if steps[s, 2]:
+                start, end = steps[s, 3], steps[s, 3] + steps[s, 4]
+                _add_moments(out[start:end], sums[start:end], squares[start:end])
+
+
+@compiled(inline="always")
+def _add_moments(values, sums, squares):  # type: ignore[no-untyped-def]
+    for j in range(len(values)):
+        sums[j] += values[j]
+        squares[j] += values[j] * values[j]
 
 
 @compiled()

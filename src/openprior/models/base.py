@@ -108,6 +108,13 @@ class Model(ABC):
         """How far each answer may be off, as far as the model itself can tell; None if it cannot."""
         return None
 
+    def estimates(
+        self, marginals: Iterable[Iterable[str]]
+    ) -> tuple[dict[Marginal, Floats], dict[Marginal, Floats] | None]:
+        """The answers and their standard errors, for models to which both together are less work."""
+        asked = [tuple(m) for m in marginals]
+        return self.answers(asked), self.standard_errors(asked)
+
     def noise_alone(
         self, marginal: Marginal, members: Mapping[str, Floats] | None = None
     ) -> NoiseAlone | None:

@@ -139,7 +139,7 @@ def headings(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
 
 def numbers_of(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Numbers]:
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
-    answers, errors = model.answers(marginals), model.standard_errors(marginals)
+    answers, errors = model.estimates(marginals)
     return [
         with_interval(
             answers[m],

@@ -5,10 +5,12 @@ on. The long form, of CSV, has one column per attribute. A cell leaves those emp
 value is no empty field but the label `missing`, and in a CSV an empty text is `""`. Which attributes a row speaks of
 says `marginal`. A query has no labels of its own but says them all in `query`.
 
-However many cells there are, no more are held than those of one part, or of one marginal if that is larger.
+However many cells there are, no more are held than those of two parts, or of one marginal if that is larger: while one
+is written, the next is computed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["all_answers", "long_answers", "write_answers"]
 
-_MARGINALS, _CELLS = 1024, 1 << 19
+_MARGINALS, _CELLS = 1024, 1 << 18
 """In one part: at most so many marginals, and so many cells."""
 _OWN = ("marginal", "query", "cell", *NUMBERS, "basis")
 """The columns that are no attributes."""
@@ -72,7 +74,7 @@ def write_answers(
         form = _packed_form(max(map(len, marginals), default=0))
         words = _Words(schema)
         with parquet_writer(form, path, small=True) as write:
-            for part in _parts(model, measurements, marginals):
+            for part in _one_ahead(_parts(model, measurements, marginals)):
                 write(_packed(form, {**_of_cells(part, rounded=True), **words.values(part)}))
                 work.advance(sum(cells.start == 0 for cells in part))
             for answered in answered_queries(model, schema, measurements):
@@ -161,6 +163,15 @@ def _parts(model: Model, measurements: Measurements, marginals: Sequence[Margina
         for start in range(0, size, _CELLS):
             stop = min(start + _CELLS, size)
             yield [_Cells(marginal, start, stop, tuple(n[start:stop] for n in own))]
+
+
+def _one_ahead(parts: Iterator[list[_Cells]]) -> Iterator[list[_Cells]]:
+    """The same parts, each computed while the one before is being written."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, parts, None)
+        while (part := following.result()) is not None:
+            following = pool.submit(next, parts, None)
+            yield part
 
 
 def _chunks(marginals: Iterable[Marginal], domain: Domain) -> Iterator[list[Marginal]]:

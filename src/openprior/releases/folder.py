@@ -7,6 +7,7 @@ whether they belong together; and last, whether anybody wrote in the folder mean
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,14 +54,16 @@ def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
     elif not (draft / FOLDER).is_dir():  # else they were drawn into it
         copy_parts(rows, release.schema, draft, format)
     model, measured = release.model, release.measurements
-    if answers != "none":
-        answered = answered_marginals(answers, model, measured, release.workload)
-        write_answers(model, release.schema, measured, answered, draft / f"{_ANSWERS}.{format}")
+    (draft / "model").mkdir()
+    with ThreadPoolExecutor(1) as beside:
+        saved = beside.submit(model.save, draft / "model")
+        if answers != "none":
+            answered = answered_marginals(answers, model, measured, release.workload)
+            write_answers(model, release.schema, measured, answered, draft / f"{_ANSWERS}.{format}")
+        saved.result()
     measured.save(draft / f"{_MEASUREMENTS}.{format}", release.schema)
     if release.public is not None:
         _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
-    (draft / "model").mkdir()
-    release.model.save(draft / "model")
     release.schema.save(draft / "schema.toml")
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
     _write_text(draft / "workload.json", json.dumps(asked))

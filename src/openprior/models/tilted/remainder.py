@@ -4,17 +4,21 @@ Before a round every candidate is asked for it, by the model's own answers; so i
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.compiled import compiled
+from openprior.counting.cores import workers
 
 __all__ = ["left_after"]
 
 Floats = NDArray[np.float64]
 
 _BUFFER = 1024
+_MANY = 1 << 16
+"""Cells that are worth another thread."""
 
 
 def left_after(
@@ -23,7 +27,15 @@ def left_after(
     """The expected L1 error of every marginal, with its cells at offsets[i] : offsets[i + 1], after a measurement with
     noise of standard deviation σ: per cell of mass m the variance σ²·s/(σ² + s) for s = m/λ, and m times the weight of
     a particle."""
-    roots: Floats = _roots(answers, offsets, sigma**2, trust, particle)
+    threads = workers() if len(answers) > _MANY else 1
+    cuts = np.searchsorted(offsets, np.arange(threads + 1) * (offsets[-1] / threads))
+
+    def some(first: int, last: int) -> Floats:
+        found: Floats = _roots(answers, offsets[first : last + 1], sigma**2, trust, particle)
+        return found
+
+    with ThreadPoolExecutor(threads) as pool:
+        roots = np.concatenate(list(pool.map(some, cuts[:-1], cuts[1:])))
     return math.sqrt(2 / math.pi) * roots
 
 

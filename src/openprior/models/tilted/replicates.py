@@ -14,15 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.counting.cells import Cells
 from openprior.counting.cores import workers
 from openprior.counting.local import RowCounter
+from openprior.counting.passes import Plan
 from openprior.models.tilted.blocks import Block, FlatBlocks
+from openprior.tables.table import Table
 
 __all__ = ["Replicates", "draw_replicates"]
 
 Floats = NDArray[np.float64]
 
-_REPLICATES, _GROUPS = 24, 4
+_REPLICATES = 24
 _FEWEST, _MOST = 200, 20_000
 """Particles of one replicate."""
 _PASSES = 4
@@ -35,25 +38,11 @@ class Replicates:
     chosen: NDArray[np.int32]
     weights: NDArray[np.float32]
 
-    def variances(self, counter: RowCounter) -> Floats:
-        """How far the replicates' answers lie apart, in every cell. They are added up in a few groups, side by side,
-        whatever the number of cores."""
-
-        def added(group: NDArray[np.int64]) -> tuple[Floats, Floats]:
-            sums, squares = np.zeros(len(counter.cells)), np.zeros(len(counter.cells))
-            for i in group:
-                weights, chosen = self.weights[i].astype(np.float64), self.chosen[i].astype(np.intp)
-                answers = counter.answers(weights, chosen, threads=1)
-                sums += answers
-                squares += np.square(answers, out=answers)
-            return sums, squares
-
-        groups = np.array_split(np.arange(len(self.chosen)), _GROUPS)
-        with ThreadPoolExecutor(min(workers(), _GROUPS)) as pool:
-            (sums, squares), *others = pool.map(added, groups)
-        for more, square in others:
-            sums += more
-            squares += square
+    def variances(self, particles: Table, cells: Cells) -> Floats:
+        """How far the replicates' answers lie apart, in every cell. Their few particles are counted by a plan of their
+        own, as what suits all would make tables larger than them."""
+        counter = RowCounter(particles, Plan(cells, self.chosen.shape[1]))
+        sums, squares = counter.moments(self.weights.astype(np.float64), self.chosen)
         count = len(self.chosen)
         squares -= np.square(sums, out=sums) / count
         return np.maximum(squares, 0.0, out=squares) / (count - 1)

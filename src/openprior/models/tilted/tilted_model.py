@@ -72,13 +72,19 @@ class TiltedModel(Model):
         """From the replicates, which hold the measurements' noise and the prior's own uncertainty as far as the
         innovations show it, and from the number of particles. No one knows what the prior has wrong where nothing was
         measured."""
+        return self.estimates(marginals)[1]
+
+    def estimates(
+        self, marginals: Iterable[Iterable[str]]
+    ) -> tuple[dict[Marginal, Floats], dict[Marginal, Floats]]:
+        """Both by one counter."""
         counter = self._counter(marginals)
-        spread = self._replicates.variances(counter)
+        spread = self._replicates.variances(self.particles, counter.cells)
         # A cell that most replicates miss has too few of them to tell its spread; thinning alone gives it this much.
         estimate, particle = counter.answers(self.weights), self.total / self._replicates.chosen.shape[1]
         spread = np.where(estimate < particle, np.maximum(spread, estimate * particle), spread)
         carlo = counter.answers(self.weights**2)
-        return counter.cells.split(np.sqrt(spread + carlo))
+        return counter.cells.split(estimate), counter.cells.split(np.sqrt(spread + carlo))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """Particles chosen so that the rows' marginals are close to the model's answers."""

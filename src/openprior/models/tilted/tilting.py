@@ -8,11 +8,13 @@ as they were released, so all of it is post-processing.
 
 import math
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
+from openprior.counting.cores import workers
 from openprior.models.prior.prior import Prior
 from openprior.models.tilted.blocks import Block, FlatBlocks, tilt_arrays
 from openprior.models.tilted.independent import independent_prior
@@ -38,6 +40,8 @@ _SPREAD, _FADE = 1.5, 0.9
 the model that they spoke of was a worse one."""
 _ENOUGH = 0.3
 """Effective share of weighted fresh draws that is enough to go on with them."""
+_MANY = 1 << 14
+"""Particles that are worth another thread."""
 _TAKEN = 0.02
 """Share of the fresh draws that must be taken for them to be offered again."""
 
@@ -160,8 +164,9 @@ class Tilting:
         for block in self._blocks.values():
             block.before = block.theta.copy()
         self._room = np.empty((len(self._blocks), len(self.particles)), np.uint32)
-        for b, marginal in enumerate(self._blocks):
-            self._number(marginal, b)
+        table = self.particles.table  # laid out before threads ask for it
+        with ThreadPoolExecutor(workers() if table.n > _MANY else 1) as pool:
+            list(pool.map(self._number, self._blocks, range(len(self._blocks))))
 
     def _number(self, marginal: Marginal, b: int) -> None:
         """Note which cells the particles have in a block."""
