@@ -36,6 +36,7 @@ from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
 from openprior.privacy.statistics import Counts
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Workload
 from openprior.tables.table import Table
 
@@ -84,7 +85,7 @@ class JamPgm(Mechanism):
         growing = GrowingModel(
             domain, total, rng, size_limit=self.size_limit, seconds=self.seconds, weigh=alike
         )
-        proxy = {m: c.astype(np.float64) * (total / rows.n) for m, c in public_counts.items()}
+        proxy = {m: frozen(c.astype(np.float64) * (total / rows.n)) for m, c in public_counts.items()}
         candidates: list[Candidate] = []
         sigma = 0.0
         least = 1 / self.rounds
@@ -95,7 +96,7 @@ class JamPgm(Mechanism):
             # The size limit grows with the budget used before the round; the first round has 1/T of it.
             used, least = max(1 - curator.remaining / curator.rho, least), 0.0
             marginals = growing.candidates(closure, used, curator.remaining / share.rho)
-            model = growing.answers(marginals)
+            model = {m: frozen(answers) for m, answers in growing.answers(marginals).items()}
             # A public answer is preferred where its error seems smaller than this noise: fit neither more closely.
             candidates = [Counts(m) for m in marginals]
             candidates += [Measurement.of(m, proxy[m], sigma) for m in marginals]

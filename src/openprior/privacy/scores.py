@@ -125,18 +125,26 @@ class L1Score:
 
     def evaluate(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> Fraction:
         """The exact score, with references rounded to the grid."""
+        return Fraction(*self.ratio(counts))
+
+    def ratio(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> tuple[int, int]:
+        """The same as two whole numbers, the one over the other, in whatever terms they come out."""
         from openprior.counting.tally import distance
 
         table = counts[self.marginal]
-        steps = Fraction(0)
+        above, below = self.offset.as_integer_ratio()
         for coefficient, reference in self.terms:
             if reference.shape != table.shape:
                 raise PrivacyError(
                     f"a reference of {self.marginal} has {len(reference)} of {len(table)} cells"
                 )
             doubles = np.ascontiguousarray(reference, np.float64)
-            steps += Fraction(float(coefficient)) * int(distance(table, doubles, GRID))
-        return Fraction(float(self.weight)) * (Fraction(float(self.offset)) + steps / GRID)
+            top, bottom = coefficient.as_integer_ratio()
+            bottom *= GRID
+            above = above * bottom + top * int(distance(table, doubles, GRID)) * below
+            below *= bottom
+        top, bottom = self.weight.as_integer_ratio()
+        return above * top, below * bottom
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +297,12 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     largest = max(s.sensitivity(unit) for s in scores)
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)
-    values = [s.evaluate(counts) * steps / largest for s in scores]
-    return Levels(cut([v.numerator // v.denominator for v in values]), steps)
+    # ⌊score·steps/largest⌋ in whole numbers: thousands of fractions would all be reduced to lowest terms on the way.
+    up, down = steps * largest.denominator, largest.numerator
+    exact = [
+        s.ratio(counts) if isinstance(s, L1Score) else s.evaluate(counts).as_integer_ratio() for s in scores
+    ]
+    return Levels(cut(above * up // (below * down) for above, below in exact), steps)
 
 
 def quarters_beyond(counts: NDArray[np.int64], answers: NDArray[np.float64]) -> NDArray[np.int64]:

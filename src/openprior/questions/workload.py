@@ -53,10 +53,7 @@ def canonical(marginal: Iterable[str] | str, domain: Domain) -> Marginal:
             raise WorkloadError(f"a marginal with {shown(name)} in it; name columns by their texts")
     if len(set(names)) != len(names):
         raise WorkloadError(f"marginal {names} names a column twice; name each once")
-    for name in names:
-        domain[name]
-    order = {a: i for i, a in enumerate(domain.attributes)}
-    return tuple(sorted(names, key=order.__getitem__))
+    return tuple(sorted(names, key=domain.position))
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ __all__ = ["Domain"]
 class Domain:
     """An ordered map from attribute name to number of values; immutable and hashable."""
 
-    __slots__ = ("_sizes",)
+    __slots__ = ("_places", "_sizes")
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():
@@ -29,6 +29,7 @@ class Domain:
                     f"attribute '{name}' has size {size}; a domain needs at least 1 value each"
                 )
         self._sizes = dict(sizes)
+        self._places = {name: place for place, name in enumerate(self._sizes)}
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -80,4 +81,4 @@ class Domain:
     def position(self, attribute: str) -> int:
         """The column number of an attribute."""
         self[attribute]
-        return self.attributes.index(attribute)
+        return self._places[attribute]

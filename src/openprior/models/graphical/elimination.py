@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 _ROOM = 1 << 23
 """Cells of one intermediate table; a larger one is computed in slices."""
 _REMEMBERED = 1 << 25
-"""Cells of all messages that are kept for other marginals."""
+"""Cells of all messages, and of tables in other orders, that are kept for other marginals."""
 _LARGE = 1 << 14
 """Cells from which on a compiled loop rearranges a table faster than NumPy does."""
 _NOTHING = 1e-290
@@ -42,6 +42,8 @@ class Elimination:
         self._axes, self._tables = axes, tables
         self._reduced: list[dict[int, Floats]] = [{} for _ in tree.cliques]
         self._messages: dict[tuple[int, int, int], Floats] = {}
+        self._ordered: dict[int, dict[tuple[int, ...], Floats]] = {}
+        """Of every table in `_reduced`, by its id, which stays as long as that is kept: copies in other orders."""
         self._room = _REMEMBERED
 
     def cost(self, marginal: Marginal) -> float:
@@ -137,7 +139,13 @@ class Elimination:
         shared, summed = [a for a in edge if a in kept], [a for a in edge if a not in kept]
         own = [a for a in kept if not separator >> a & 1]
         batch, rows, inner = (math.prod(self._sizes[a] for a in group) for group in (shared, own, summed))
-        left = self._order(table, axes, [*shared, *own, *summed]).reshape(batch, rows, inner)
+        # The table's last axis stays the last where it can: runs that stay together are copied several times as fast.
+        if axes[-1] in own:
+            left = (
+                self._order(table, axes, [*shared, *summed, *own]).reshape(batch, inner, rows).swapaxes(1, 2)
+            )
+        else:
+            left = self._order(table, axes, [*shared, *own, *summed]).reshape(batch, rows, inner)
         order = [*shared, *summed]
         if order == edge:
             right = message
@@ -180,14 +188,23 @@ class Elimination:
                 axes, table = self._axes[clique], self._tables[clique]
             reduced = sum_down(table.reshape(-1), self._domain, axes, self._routes.named(mask))
             self._reduced[clique][mask] = reduced
+            self._ordered[id(reduced)] = {}
         return reduced
 
     def _order(self, flat: Floats, axes: list[int], target: list[int]) -> Floats:
         """A flat table with its axes in the target's order."""
         if axes == target:
             return flat
+        kept = self._ordered.get(id(flat))
+        if kept is not None and (ordered := kept.get(tuple(target))) is not None:
+            return ordered
         if len(flat) < _LARGE:
             table = flat.reshape([self._sizes[a] for a in axes])
-            return np.ascontiguousarray(table.transpose([axes.index(a) for a in target])).reshape(-1)
-        here, there = tuple(self._names[a] for a in axes), tuple(self._names[a] for a in target)
-        return sum_down(flat, self._domain, here, there)
+            ordered = np.ascontiguousarray(table.transpose([axes.index(a) for a in target])).reshape(-1)
+        else:
+            here, there = tuple(self._names[a] for a in axes), tuple(self._names[a] for a in target)
+            ordered = sum_down(flat, self._domain, here, there)
+        if kept is not None and ordered.size <= self._room:
+            self._room -= ordered.size
+            kept[tuple(target)] = ordered
+        return ordered

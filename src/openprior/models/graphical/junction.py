@@ -112,8 +112,9 @@ def _triangulate(near: tuple[int, ...], sizes: NDArray[np.float64]) -> tuple[NDA
     """The maximal cliques of a chordal graph around this one, and their cells."""
     from openprior.models.graphical.chordal import triangulate
 
-    d = len(near)
-    adjacent = np.array([[n >> j & 1 for j in range(d)] for n in near], np.bool_).reshape(d, d)
+    d, width = len(near), len(near) // 8 + 1
+    bits = np.frombuffer(b"".join(n.to_bytes(width, "little") for n in near), np.uint8).reshape(d, width)
+    adjacent = np.unpackbits(bits, axis=1, count=d, bitorder="little").view(np.bool_)
     cliques = np.zeros_like(adjacent)
     count, cells = triangulate(adjacent, sizes, cliques)
     return cliques[:count], float(cells)
