@@ -1,5 +1,6 @@
 """Flat scores against the objects that they stand for, one by one, and against all neighbours of small tables."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -64,6 +65,30 @@ def test_levels_are_those_of_single_scores_to_the_last_unit(kind: str, unit: Uni
         assert found.sensitivity == expected.sensitivity
         assert found.values.tolist() == expected.values.tolist()
         assert scores.sensitivity(unit) == max(s.sensitivity(unit) for s in apart(scores))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ids)
+@pytest.mark.parametrize("kind", ["plain", "wild", "halves"])
+def test_levels_of_single_scores_are_the_floor_of_the_exact_quotient(kind: str, unit: Unit) -> None:
+    """By fractions, from the definition: whole numbers over whole numbers lose nothing on the way."""
+    rng = np.random.default_rng(7)
+    for h in tables(unit.relation)[::23]:
+        counts = Histograms(h).counts(MARGINALS)
+        scores, exact = [], []
+        for m in MARGINALS:
+            coefficients, (weight, offset) = numbers(kind, rng, 2), numbers(kind, rng, 2)
+            references = [numbers(kind, rng, DOMAIN.size(m)) for _ in coefficients]
+            scores.append(L1Score(m, tuple(zip(coefficients, references, strict=True)), weight, offset))
+            rounded = [
+                [Fraction(round(Fraction(r) * 1024), 1024) for r in ref.tolist()] for ref in references
+            ]
+            far = [sum(abs(int(x) - r) for x, r in zip(counts[m], ref, strict=True)) for ref in rounded]
+            terms = sum(Fraction(c) * d for c, d in zip(coefficients.tolist(), far, strict=True))
+            exact.append(Fraction(float(weight)) * (terms + Fraction(float(offset))))
+        found = levels(scores, Histograms(h), unit)
+        largest = max(s.sensitivity(unit) for s in scores)
+        assert found.values.tolist() == [math.floor(e * found.sensitivity / largest) for e in exact]
+        assert [s.evaluate(counts) for s in scores] == exact
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
