@@ -13,7 +13,7 @@ sex        2
 import html
 from dataclasses import dataclass
 
-__all__ = ["Sheet", "Shown", "how_many", "listed", "plain"]
+__all__ = ["Sheet", "Shown", "harmless", "how_many", "listed", "plain"]
 
 _ROWS, _WIDTH, _LAST, _NOTE = 16, 40, 80, 320
 """Rows, letters of a cell, of a cell at the end of its row, and of a note that are shown at most."""
@@ -122,7 +122,12 @@ def plain(text: str) -> str:
     >>> plain("age\\n\\x1b[2J in years")
     'age ?[2J in years'
     """
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return harmless(" ".join(text.split()))
+
+
+def harmless(text: str) -> str:
+    """With its spaces, and question marks for what is no letter."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _row(tag: str, cells: tuple[str, ...], right: list[bool]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from openprior.display import plain
+from openprior.display import harmless, plain
 from openprior.errors import OpenPriorWarning
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 
 def say(line: str, *, err: bool = False) -> None:
     """One line. Names of columns and files may hold anything, also what a terminal would obey."""
-    typer.echo(_harmless(line), err=err)
+    typer.echo(harmless(line), err=err)
 
 
 def show_warning(
@@ -73,12 +73,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def _cell(text: str) -> str:
-    return escape(_harmless(text))
-
-
-def _harmless(text: str) -> str:
-    """With its spaces, and question marks for what is no letter."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return escape(harmless(text))
 
 
 @contextlib.contextmanager

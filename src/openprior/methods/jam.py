@@ -96,6 +96,7 @@ class JamPgm(Mechanism):
             # The size limit grows with the budget used before the round; the first round has 1/T of it.
             used, least = max(1 - curator.remaining / curator.rho, least), 0.0
             marginals = growing.candidates(closure, used, curator.remaining / share.rho)
+            # Two scores refer to each answer: they are frozen here, once.
             model = {m: frozen(answers) for m, answers in growing.answers(marginals).items()}
             # A public answer is preferred where its error seems smaller than this noise: fit neither more closely.
             candidates = [Counts(m) for m in marginals]

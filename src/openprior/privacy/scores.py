@@ -124,11 +124,8 @@ class L1Score:
         return _lipschitz(self.weight, tuple(c for c, _ in self.terms)) * unit.l1
 
     def evaluate(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> Fraction:
-        """The exact score, with references rounded to the grid."""
-        return Fraction(*self.ratio(counts))
-
-    def ratio(self, counts: Mapping[Marginal, NDArray[np.int64]]) -> tuple[int, int]:
-        """The same as two whole numbers, the one over the other, in whatever terms they come out."""
+        """The exact score, with references rounded to the grid; whole numbers until the end, as every operation on
+        fractions would reduce them."""
         from openprior.counting.tally import distance
 
         table = counts[self.marginal]
@@ -144,7 +141,7 @@ class L1Score:
             above = above * bottom + top * int(distance(table, doubles, GRID)) * below
             below *= bottom
         top, bottom = self.weight.as_integer_ratio()
-        return above * top, below * bottom
+        return Fraction(above * top, below * bottom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,12 +294,9 @@ def levels(scores: Scores, vault: Counted, unit: Unit) -> Levels:
     largest = max(s.sensitivity(unit) for s in scores)
     counts = vault.counts({m for s in scores for m in s.marginals})
     steps = score_steps(unit, over_cells=False)
-    # ⌊score·steps/largest⌋ in whole numbers: thousands of fractions would all be reduced to lowest terms on the way.
-    up, down = steps * largest.denominator, largest.numerator
-    exact = [
-        s.ratio(counts) if isinstance(s, L1Score) else s.evaluate(counts).as_integer_ratio() for s in scores
-    ]
-    return Levels(cut(above * up // (below * down) for above, below in exact), steps)
+    up, down = steps * largest.denominator, largest.numerator  # ⌊score·steps/largest⌋
+    exact = [s.evaluate(counts) for s in scores]
+    return Levels(cut(e.numerator * up // (e.denominator * down) for e in exact), steps)
 
 
 def quarters_beyond(counts: NDArray[np.int64], answers: NDArray[np.float64]) -> NDArray[np.int64]:

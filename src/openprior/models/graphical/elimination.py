@@ -139,13 +139,7 @@ class Elimination:
         shared, summed = [a for a in edge if a in kept], [a for a in edge if a not in kept]
         own = [a for a in kept if not separator >> a & 1]
         batch, rows, inner = (math.prod(self._sizes[a] for a in group) for group in (shared, own, summed))
-        # The table's last axis stays the last where it can: runs that stay together are copied several times as fast.
-        if axes[-1] in own:
-            left = (
-                self._order(table, axes, [*shared, *summed, *own]).reshape(batch, inner, rows).swapaxes(1, 2)
-            )
-        else:
-            left = self._order(table, axes, [*shared, *own, *summed]).reshape(batch, rows, inner)
+        left = self._order(table, axes, [*shared, *own, *summed]).reshape(batch, rows, inner)
         order = [*shared, *summed]
         if order == edge:
             right = message

@@ -76,8 +76,7 @@ class Particles:
         """Every particle's cell of a marginal."""
         number = np.zeros(len(self), np.uint32)
         for a in marginal:
-            if a != marginal[0]:
-                number *= np.uint32(self.domain[a])
+            number *= np.uint32(self.domain[a])
             number += self.table.columns[self.domain.position(a)]
         return number
 
