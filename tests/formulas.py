@@ -4,7 +4,7 @@ Nothing of the privacy room is used here. (L1, L2²) of each statistic for one p
 under add/remove, on the whole table and inside a partition:
 
     statistic      replace-one      add/remove    replace-one, in a part
-    marginal       2Δ, 2Δ²          Δ, Δ²         2Δ, 2Δ²
+    marginal       2Δ, 2Δ²          Δ, Δ²         2Δ, 2Δ²         (merged or not)
     cell           Δ, Δ²            Δ, Δ²         2Δ, 2Δ²
     total          (n is public)    Δ, Δ²         2Δ, 2Δ²
     queries        k times those of a marginal, k the most queries that one row is in
@@ -30,7 +30,7 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
     replace, part = relation == "replace-one", "part" in event
     twice = 2 if replace else 1
     kind = event["statistic"]
-    if kind in ("marginal", "queries"):
+    if kind in ("marginal", "merged marginal", "queries"):
         k = event["overlap"] if kind == "queries" else 1
         return k * twice * rows, k * twice * rows**2
     if kind == "weighted sums":

@@ -28,6 +28,9 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 MECHANISMS = {name: cls(**QUICK.get(name, {})) for name, cls in op.mechanisms().items()}
 MECHANISMS["hierarchy with a mechanism inside"] = op.Hierarchy(inner=op.Mst())
+MECHANISMS["mst as counted"] = op.Mst(compress=False)
+MECHANISMS["aim with merged values"] = op.Aim(compress=True)
+MECHANISMS["jam-pgm with merged values"] = op.JamPgm(compress=True)
 MECHANISMS["gem by queries"] = op.Gem(variant="queries", **SMALL)
 SLOW = ("hdmm with queries", "ide by hdmm")
 MECHANISMS["hdmm with queries"] = op.Hdmm(

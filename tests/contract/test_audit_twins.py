@@ -23,6 +23,8 @@ from openprior.privacy.auditing.witness import _WatchedNoise
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
+from openprior.privacy.merged_counts import MergedCounts
+from openprior.privacy.merging import Merging
 from openprior.privacy.noise import SecureNoise
 from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.scores import L1Score, WorstCellScores
@@ -201,6 +203,42 @@ def test_scores_about_the_data() -> None:
         return area(curator) + curator.select(scores, 0.1 * curator.remaining)
 
     caught(audited(Probe(steps)), "(exponential) moved 2.5 times its own")
+
+
+def _merged_by(counts: Any) -> Merging:
+    """Areas with fewer rows than others are one."""
+    few = [bool(c < np.mean(counts)) for c in counts]
+    first = few.index(True)
+    codes = [first if rare else code for code, rare in enumerate(few)]
+    number = {code: i for i, code in enumerate(dict.fromkeys(codes))}
+    return Merging((tuple(number[code] for code in codes),))
+
+
+def test_values_that_are_merged_by_their_true_counts() -> None:
+    """By noisy counts it is right; by true ones the neighbour is asked something else."""
+
+    def steps(curator: Curator, *, by_truth: bool) -> Any:
+        values = area(curator)
+        merging = _merged_by(np.arange(4) + 50.0 * hidden(curator) if by_truth else values)
+        curator.measure(MergedCounts(AREA, merging), 0.1 * curator.remaining)
+        return values
+
+    assert audited(Probe(lambda c: steps(c, by_truth=False))).ok
+    caught(audited(Probe(lambda c: steps(c, by_truth=True))), "has another")
+
+
+def test_merged_counts_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a row that moves within a group were all that can happen."""
+    monkeypatch.setattr(
+        MergedCounts, "sensitivity", lambda self, unit: Sensitivity(unit.l1 // 2, unit.l2_squared // 2)
+    )
+
+    def steps(curator: Curator) -> Any:
+        values = area(curator)
+        curator.measure(MergedCounts(AREA, Merging(((0, 0, 1, 1),))), 0.1 * curator.remaining)
+        return values
+
+    caught(audited(Probe(steps), "replace-one"), "moved 1.41 times its own")
 
 
 def test_a_generator_of_ones_own() -> None:

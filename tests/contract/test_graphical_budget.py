@@ -49,10 +49,16 @@ PAIRS = all_marginals(2).on(DOMAIN)
 SINGLES_ONLY = 5 * 8 / 2**20
 """Megabytes of the largest one-way marginal; every pair is larger."""
 UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 3)]
-EACH = [JamPgm(rounds=3), Aim(rounds=10), Mst()]
+EACH = [
+    *(JamPgm(rounds=3, compress=c) for c in (False, True)),
+    *(Aim(rounds=10, compress=c) for c in (False, True)),
+    *(Mst(compress=c) for c in (False, True)),
+]
 units = pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
 relations = pytest.mark.parametrize("relation", list(Relation))
-each = pytest.mark.parametrize("mechanism", EACH, ids=lambda m: m.name)
+each = pytest.mark.parametrize(
+    "mechanism", EACH, ids=lambda m: f"{m.name}, {'merged' if m.compress else 'as counted'}"
+)
 Events = list[Event]
 
 
@@ -119,6 +125,9 @@ SETTINGS: dict[str, Any] = {
     **{f"jam-pgm alpha {a}": JamPgm(rounds=3, alpha=a) for a in (0.01, 0.99)},
     **{f"aim alpha {a}": Aim(rounds=3, alpha=a) for a in (0.01, 0.99)},
     "mst": Mst(),
+    "mst as counted": Mst(compress=False),
+    "aim merged": Aim(rounds=30, compress=True),
+    "jam-pgm merged": JamPgm(rounds=30, compress=True),
 }
 
 

@@ -130,6 +130,14 @@ def runs() -> dict[str, Callable[[], dict[str, str]]]:
 _TRAINED = ("gem", "gem-pub")
 """Not pinned: JAX spreads sums over the cores that there are, and so the last bits differ between machines."""
 _PURE = {"delta": 0.0}
+_RARE = {"a": 12, "b": 2, "c": 15}
+_MERGED = {
+    "private": coded(600, 1, _RARE),
+    "public": coded(300, 2, _RARE),
+    "schema": op.Schema.from_sizes(_RARE),
+    "epsilon": 4.0,
+}
+"""Columns with rare values, which methods merge."""
 _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pmw-pub as published", "flat", {}),
     ("pmw-pub by permute-and-flip", "flat", {}),
@@ -138,6 +146,9 @@ _VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("mwem as published", "flat", {}),
     ("mwem on random rows, as published", "flat", {}),
     ("mwem from counts", "flat", {}),
+    ("mst as counted", "flat", {}),
+    ("aim with merged values", "flat", _MERGED),
+    ("jam-pgm with merged values", "flat", _MERGED),
     ("hdmm, pure", "flat", _PURE),
     ("ide, pure", "flat", _PURE),
     ("ide by expected error", "flat", {}),
@@ -163,6 +174,12 @@ def _mechanism(name: str) -> Any:
         return op.Mwem.published(6, support=40)
     if name == "mwem from counts":
         return op.Mwem(rounds=6, start_counts=0.3)
+    if name == "mst as counted":
+        return op.Mst(compress=False)
+    if name == "aim with merged values":
+        return op.Aim(compress=True)
+    if name == "jam-pgm with merged values":
+        return op.JamPgm(compress=True)
     if name == "hdmm, pure":
         return op.Hdmm(noise="laplace")
     if name == "ide, pure":

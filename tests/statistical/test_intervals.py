@@ -34,7 +34,7 @@ SETTINGS = {
     "ide": (op.Ide(choose="workload"), 10, 1e-6, "replace-one"),
     "ide, pure": (op.Ide(choose="workload", noise="laplace"), 10, 0.0, "replace-one"),
     "hierarchy": (op.Hierarchy(levels=(("a",),)), 8, 1e-6, "replace-one"),
-    "tilt": (op.Tilt(particles=1000, rounds=12), 8, 1e-6, "replace-one"),
+    "tilt": (op.Tilt(particles=1000, rounds=12), 12, 1e-6, "replace-one"),
 }
 
 

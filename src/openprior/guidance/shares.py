@@ -19,7 +19,8 @@ __all__ = ["LEVEL", "Noise", "PlannedBudget", "largest_cell"]
 LEVEL = 0.1
 """The noise of a measured marginal, in L1 as a share of the table, that still leaves something to see."""
 _MEASURING = 0.8
-"""Share of the budget that pays for measuring where marginals are selected; tilt's and jam-pgm's alpha."""
+"""Share of the budget that pays for measuring where marginals are selected: jam-pgm's alpha, and what tilt spends at
+least."""
 _SEEN = 2.0
 """Standard deviations above which a count can be told from nothing."""
 _EXACT_SIZES = 64

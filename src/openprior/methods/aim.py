@@ -1,9 +1,10 @@
 """AIM (McKenna et al. 2022): an adaptive and iterative mechanism for a graphical model; no public data.
 
-All one-way marginals first; then rounds that choose, by the exponential mechanism, the marginal whose error most
-exceeds the noise that measuring would add, weighted by its overlap with the workload. When a new measurement moves the
-model by no more than its noise, σ is halved and ε doubled. Under replace-one as the JAM-PGM paper runs it; the score
-is not monotone, so its sensitivity is that of an L1 distance under either relation.
+All one-way marginals first, by which rare values are merged (compression.py, not in the paper); then rounds that
+choose, by the exponential mechanism, the marginal whose error most exceeds the noise that measuring would add, weighted
+by its overlap with the workload. When a new measurement moves the model by no more than its noise, σ is halved and ε
+doubled. Under replace-one as the JAM-PGM paper runs it; the score is not monotone, so its sensitivity is that of an L1
+distance under either relation.
 """
 
 import math
@@ -23,8 +24,10 @@ from openprior.methods.base import (
     option,
     register,
 )
+from openprior.methods.shared.compression import Compression
 from openprior.methods.shared.growing import (
     GrowingModel,
+    check_size,
     clique_seconds,
     expected_noise,
     noise_of,
@@ -36,11 +39,15 @@ from openprior.models.base import Model
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
-from openprior.privacy.statistics import Counts
+from openprior.privacy.statistics import Statistic
 from openprior.questions.workload import Marginal, Workload
 from openprior.tables.table import Table
 
 __all__ = ["Aim"]
+
+_RARE = 1.0
+"""Standard deviations below which a value is merged: few, as the rounds that find something are four times as sharp as
+the first counts, and more. With 3 the errors are larger in 7 of 8 trials, by a fifth on FIRE at ε = 0.1."""
 
 
 @register("aim")
@@ -62,6 +69,10 @@ class Aim(Mechanism):
         default=30.0,
         doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
     )
+    compress: bool = option(
+        default=True,
+        doc="merge values that are too rare to be told from noise before marginals are measured; not as published",
+    )
 
     def __post_init__(self) -> None:
         check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
@@ -80,13 +91,18 @@ class Aim(Mechanism):
         """Algorithm 4 of the AIM paper; the public table is not looked at."""
         domain, unit = curator.domain, curator.unit
         total = float(curator.n) if unit.n_is_public else None
-        growing = GrowingModel(domain, total, rng, size_limit=self.size_limit, seconds=self.seconds)
+        check_size(domain, self.size_limit)
         closure = within_reach(domain, workload.closure(), self.size_limit)
         curator.announce(closure)
         weights = workload.overlaps(closure)
         singles = [m for m in closure if len(m) == 1]
         rho = curator.remaining / max(self.rounds or 16 * len(domain), len(singles) + 1)
-        growing.measured(*measured_one_by_one(curator, singles, self.alpha * rho))
+        first = measured_one_by_one(curator, singles, self.alpha * rho)
+        values = Compression.told(curator, first, _RARE) if self.compress else Compression(domain)
+        growing = GrowingModel(
+            domain, total, rng, size_limit=self.size_limit, seconds=self.seconds, compression=values
+        )
+        growing.measured(*first)
         # ρ/T per round at first: half the σ and twice the ε, so four times the ρ, whenever a round finds nothing.
         schedule = Annealed(lambda: curator.remaining, rho, growth=4.0, alpha=self.alpha)
         model: dict[Marginal, NDArray[np.float64]] = {}
@@ -98,16 +114,16 @@ class Aim(Mechanism):
             model = growing.answers(growing.candidates(closure, used, rounds_to_come))
             sigma = noise_of(unit, share.measure)
             return [
-                L1Score(m, ((1.0, x),), weight=weights[m], offset=-expected_noise(sigma, len(x)))
+                L1Score(m, ((1.0, x),), weights[m], -expected_noise(sigma, len(x)), values.merging(m))
                 for m, x in model.items()
             ]
 
-        def candidate(index: int) -> Counts:
-            return Counts(list(model)[index])
+        def candidate(index: int) -> Statistic:
+            return values.statistic(list(model)[index])
 
         def fit(measured: Measurement) -> None:
             growing.measured(measured)
-            after = growing.model.answers([measured.marginal])[measured.marginal]
+            after = growing.answer(measured.marginal)
             moved = float(np.abs(after - model[measured.marginal]).sum())
             schedule.heard(moved / expected_noise(measured.sigma, len(after)) > 1)
 

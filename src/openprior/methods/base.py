@@ -25,7 +25,7 @@ from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
-from openprior.privacy.statistics import Counts, Total
+from openprior.privacy.statistics import Counts, Statistic, Total
 from openprior.privacy.unit import Unit
 from openprior.progress import Tell, phase
 from openprior.questions.workload import Marginal, Workload
@@ -311,20 +311,28 @@ def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> N
 
 
 def measured_one_by_one(
-    curator: Curator, marginals: Sequence[Marginal], rho: float, what: str = "measuring each column"
+    curator: Curator,
+    marginals: Sequence[Marginal | Statistic],
+    rho: float,
+    what: str = "measuring each column",
 ) -> list[Measurement]:
-    """The counts of each, for so much each, or for what is left where shares do not quite add up; one phase of work."""
+    """The counts of each (or the statistic that is named), for so much each, or for what is left where shares do not
+    quite add up; one phase of work."""
     measured = []
     with phase(what, len(marginals)) as work:
         for marginal in marginals:
-            measured.append(curator.measure(Counts(marginal), min(rho, curator.remaining)))
+            asked = marginal if isinstance(marginal, Statistic) else Counts(marginal)
+            measured.append(curator.measure(asked, min(rho, curator.remaining)))
             work.advance()
     return measured
 
 
 def known_total(curator: Curator, share: float = 0.02) -> float:
     """The number of rows: public under replace-one, else measured with this share of what is left of the budget."""
-    if curator.unit.n_is_public:
-        return float(curator.n)
-    measured = curator.measure(Total(), share * curator.remaining)
-    return max(1.0, float(measured.values[0]))
+    measured = counted_rows(curator, share)
+    return float(curator.n) if measured is None else max(1.0, float(measured.values[0]))
+
+
+def counted_rows(curator: Curator, share: float = 0.02) -> Measurement | None:
+    """The number of rows, measured with this share of what is left of the budget; None where it is public."""
+    return None if curator.unit.n_is_public else curator.measure(Total(), share * curator.remaining)

@@ -5,7 +5,10 @@ candidates of one selection, scored by how much the model's error is expected to
 measuring budget back to the rounds to come.
 """
 
+import math
+
 import numpy as np
+from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
 from openprior.methods.base import (
@@ -17,9 +20,11 @@ from openprior.methods.base import (
     check,
     known_total,
     leave_uniform,
+    measured_one_by_one,
     option,
     register,
 )
+from openprior.methods.shared.compression import Compression
 from openprior.methods.shared.growing import (
     GrowingModel,
     check_size,
@@ -35,12 +40,16 @@ from openprior.models.graphical.loss import alike
 from openprior.privacy.curator import Curator
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.scores import L1Score
-from openprior.privacy.statistics import Counts
 from openprior.questions.frozen import frozen
-from openprior.questions.workload import Workload
+from openprior.questions.workload import Marginal, Workload
 from openprior.tables.table import Table
 
 __all__ = ["JamPgm"]
+
+_COLUMNS = 0.05
+"""Share of the budget that counts single columns first, where rare values are to be merged."""
+_RARE = 1.0
+"""Standard deviations below which a value is merged: few, as the rounds are sharper than the first counts."""
 
 
 @register("jam-pgm")
@@ -58,6 +67,11 @@ class JamPgm(Mechanism):
     seconds: float | None = option(
         default=30.0,
         doc="how long all fits together may take, foretold from the model's size; None: no limit, as published",
+    )
+    compress: bool = option(
+        default=False,
+        doc="count every column first, for a twentieth of the budget, and merge values that are too rare to be told "
+        "from noise before marginals are measured; not as published",
     )
 
     def __post_init__(self) -> None:
@@ -82,10 +96,24 @@ class JamPgm(Mechanism):
         curator.announce(closure)
         public_counts = count_table(rows, closure)
         total = known_total(curator)  # the first charge: everything that can be refused has been looked at
+        first: list[Measurement] = []
+        if self.compress:
+            singles = [m for m in closure if len(m) == 1]
+            first = measured_one_by_one(curator, singles, _COLUMNS * curator.remaining / len(singles))
+        values = Compression.told(curator, first, _RARE)
+        for m in first:
+            values = values.learnt(m).learnt(_sampled(m.marginal, public_counts[m.marginal], total))
         growing = GrowingModel(
-            domain, total, rng, size_limit=self.size_limit, seconds=self.seconds, weigh=alike
+            domain,
+            total,
+            rng,
+            size_limit=self.size_limit,
+            seconds=self.seconds,
+            weigh=alike,
+            compression=values,
         )
-        proxy = {m: frozen(c.astype(np.float64) * (total / rows.n)) for m, c in public_counts.items()}
+        merged = {m: values.merge(m, c) for m, c in public_counts.items()}
+        proxy = {m: frozen(c.astype(np.float64) * (total / rows.n)) for m, c in merged.items()}
         candidates: list[Candidate] = []
         sigma = 0.0
         least = 1 / self.rounds
@@ -99,14 +127,16 @@ class JamPgm(Mechanism):
             # Two scores refer to each answer: they are frozen here, once.
             model = {m: frozen(answers) for m, answers in growing.answers(marginals).items()}
             # A public answer is preferred where its error seems smaller than this noise: fit neither more closely.
-            candidates = [Counts(m) for m in marginals]
+            candidates = [values.statistic(m) for m in marginals]
             candidates += [Measurement.of(m, proxy[m], sigma) for m in marginals]
             # Score = model error − predicted error; the public one looks at the private table twice: sensitivity 4.
             privately = [
-                L1Score(m, ((1.0, model[m]),), offset=-expected_noise(sigma, domain.size(m)))
+                L1Score(m, ((1.0, model[m]),), 1.0, -expected_noise(sigma, len(model[m])), values.merging(m))
                 for m in marginals
             ]
-            publicly = [L1Score(m, ((1.0, model[m]), (-1.0, proxy[m]))) for m in marginals]
+            publicly = [
+                L1Score(m, ((1.0, model[m]), (-1.0, proxy[m])), merging=values.merging(m)) for m in marginals
+            ]
             return [*privately, *publicly]
 
         def fit(answer: Measurement) -> None:
@@ -132,3 +162,12 @@ class JamPgm(Mechanism):
         )
         fits = clique_seconds(sizes, self.seconds, cliques)
         return Outlay(scoring + fits, min(100 + 2e-4 * sizes.cells, 800))
+
+
+def _sampled(column: Marginal, counts: NDArray[np.int64], total: float) -> Measurement:
+    """Public counts of a column, scaled to the private table, with the noise of a sample as large as the public one:
+    what they say of how rare values share a group, beside the noisy counts."""
+    rows = float(counts.sum())
+    return Measurement.of(
+        column, counts.astype(np.float64) * (total / rows), total / rows * math.sqrt(rows / len(counts))
+    )

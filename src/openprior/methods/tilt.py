@@ -13,6 +13,7 @@ and of outcomes already paid for: post-processing, and fully adaptive compositio
 
 import copy
 import math
+from collections.abc import Sequence
 from itertools import cycle
 from typing import ClassVar, Self
 
@@ -27,21 +28,24 @@ from openprior.methods.base import (
     Sizes,
     Tell,
     check,
-    known_total,
+    counted_rows,
     leave_uniform,
     measured_one_by_one,
     option,
     register,
 )
-from openprior.methods.shared.growing import noise_of
+from openprior.methods.shared.growing import expected_noise, noise_of
 from openprior.methods.shared.guard import keep_better
 from openprior.methods.shared.large_workloads import in_turns, some_of
 from openprior.methods.shared.loop import select_measure_fit
 from openprior.methods.shared.schedule import Annealed, Share
 from openprior.models.base import Model
+from openprior.models.graphical.loss import estimate_total
 from openprior.models.prior.prior import Prior, uniform_prior
 from openprior.models.prior.prior_cache import kept_or_learnt
 from openprior.models.prior.prior_learning import check_sizes, learn
+from openprior.models.tilted.column_reading import read_column
+from openprior.models.tilted.exact_tilting import ExactTilting
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
@@ -56,10 +60,16 @@ __all__ = ["Tilt"]
 
 _LARGEST = 1 << 20
 """Cells of the largest marginal that is measured; larger ones are answered all the same."""
-_SINGLES, _SINGLES_ALONE = 0.03, 0.1
-"""Share of the budget for one-way marginals at the start, with and without a public table."""
+_SINGLES = 0.03
+"""Share of the budget for one-way marginals at the start, with a public table."""
+_SINGLES_ALONE, _MOST_SINGLES, _CLEAR = 0.1, 0.4, 0.03
+"""Without one: at least, at most, and as much as brings the mean L1 error of their noise down to so much."""
 _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
+_SURE = 0.01
+"""Share of the budget that the choice for or against the public table may cost in any case."""
+_CHOOSING = 0.1, 0.2
+"""Least and largest share of a round's budget that pays for choosing; between them, what makes it as sharp as that."""
 _SURPRISING = 2.0
 """Standard deviations of the noise above which a measurement found something."""
 _FIRST_PARTICLES, _FEW_PARTICLES, _MOST_PARTICLES = 30_000, 60_000, 400_000
@@ -68,6 +78,8 @@ _MANY_ROUNDS = 8
 """From which candidates may take turns."""
 _CLOSE = 0.9
 """Effective share of the particles above which the prior is close."""
+_CLIQUES = 1 << 17
+"""Cells of the cliques, all together, up to which learning without a public table is exact."""
 
 
 @register("tilt")
@@ -81,9 +93,13 @@ class Tilt(Mechanism):
     """Of one that is prepared; no option, as it says nothing that the public table does not."""
 
     rounds: int = option(
-        default=48, doc="equal rounds that the first share is meant for; fewer are made if little is found"
+        default=100, doc="equal rounds that the first share is meant for; fewer are made if little is found"
     )
-    alpha: float = option(default=0.8, doc="share of a round's budget that pays for measuring")
+    alpha: float | None = option(
+        default=None,
+        doc="share of a round's budget that pays for measuring; if not given 0.9, or down to 0.8 as long as choices "
+        "are blunt",
+    )
     screen: float = option(
         default=0.08,
         doc="most that the choice for or against the public table may cost, as a share of the budget",
@@ -96,7 +112,7 @@ class Tilt(Mechanism):
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
-        check(0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
+        check(self.alpha is None or 0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(0 < self.screen < 1, f"screen ({self.screen}) must be between 0 and 1")
         check(
             self.particles is None or self.particles >= 1000,
@@ -122,36 +138,52 @@ class Tilt(Mechanism):
             check(tuple(prior.arrays.sizes) == domain.shape, "the prior was learnt from other columns")
         elif public is not None and public.n:
             prior = learn(public, workload.marginals)
-        total = known_total(curator)
+        rows = counted_rows(curator)
         singles = [m for m in closure if len(m) == 1]
-        share = (_SINGLES if prior.rows else _SINGLES_ALONE) * curator.remaining / len(singles)
-        first = measured_one_by_one(curator, singles, share)
-
-        particles = self.particles or int(np.clip(16 * total, 100_000, 300_000))
-
-        def start(prior: Prior) -> Tilting:
-            fewer, more = (
-                int(min(np.clip(16 * total, 20_000, most), particles))
-                for most in (_FIRST_PARTICLES, _FEW_PARTICLES)
-            )
-            for few in (fewer, more) if prior.rows and fewer < more else (more,):
-                tilting = Tilting(prior, domain, total, few, rng)
-                _take_in(tilting, first)
-                if tilting.moved == 0 and tilting.particles.effective > _CLOSE:
-                    break
-            return tilting
-
-        tilting = start(prior)
-        if prior.rows and not self._public_is_better(curator, tilting, first, workload):
-            curator.remark("The public table was not used: independent columns came closer.")
-            tilting = start(uniform_prior(domain))
-        self._rounds(curator, tilting, closure, workload, progress)
-        if not tilting.prior.rows:
+        first: list[Measurement] = []
+        tilting: Tilting | ExactTilting | None = None
+        spent = _SINGLES * curator.remaining / len(singles) if prior.rows else 0.0
+        if prior.rows:
+            first = measured_one_by_one(curator, singles, spent)
+            tilting = self._from_public(curator, prior, _total(curator, rows, first), first, workload, rng)
+        if tilting is None:
+            share = _for_columns(curator, singles, _total(curator, rows, first)) - spent
+            first += measured_one_by_one(curator, singles, share)
+            tilting = ExactTilting(domain, _total(curator, rows, first), _CLIQUES, rng)
+            _take_in(tilting, first)
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
+        tilting = self._rounds(curator, tilting, closure, workload, progress)
         with phase("estimating"):
-            return tilting.finish(
-                workload.marginals, self.particles or max(particles, len(tilting.particles))
-            )
+            enough = max(self._particles(tilting.total), len(tilting.particles))
+            return tilting.finish(workload.marginals, self.particles or enough)
+
+    def _particles(self, total: float) -> int:
+        """Of the finished model, at least."""
+        return self.particles or int(np.clip(16 * total, 100_000, 300_000))
+
+    def _from_public(
+        self,
+        curator: Curator,
+        prior: Prior,
+        total: float,
+        first: list[Measurement],
+        workload: Workload,
+        rng: np.random.Generator,
+    ) -> Tilting | None:
+        """The public prior, tilted by the one-way marginals; None if it is better not used."""
+        fewer, more = (
+            int(min(np.clip(16 * total, 20_000, most), self._particles(total)))
+            for most in (_FIRST_PARTICLES, _FEW_PARTICLES)
+        )
+        for few in (fewer, more) if fewer < more else (more,):
+            tilting = Tilting(prior, curator.domain, total, few, rng)
+            _take_in(tilting, first)
+            if tilting.moved == 0 and tilting.particles.effective > _CLOSE:
+                break
+        if self._public_is_better(curator, tilting, first, workload):
+            return tilting
+        curator.remark("The public table was not used: independent columns came closer.")
+        return None
 
     def prepared(self, public: Table | None, workload: Workload, prior: Prior | None = None) -> Self:
         """Itself with its prior: the one that is given, or that of the public table, from the cache if it is there."""
@@ -180,47 +212,56 @@ class Tilt(Mechanism):
     def _public_is_better(
         self, curator: Curator, tilting: Tilting, first: list[Measurement], workload: Workload
     ) -> bool:
-        """Whether to go on with the public prior; not if independent columns come clearly closer to the workload.
+        """Whether to go on with the public prior; not if independent columns come closer to the workload, or will.
 
-        The choice costs what tells apart two models whose errors differ by a few hundredths; where that much cannot be
-        bought, the noise would decide, and the public prior is kept unasked. Both answer from as many particles; where
-        the workload is large, some of its marginals speak for all.
+        The choice costs what tells apart two models whose errors differ by a few hundredths, or one per cent, which
+        nobody misses; where that much cannot be bought, the noise would decide, and the public prior is kept unasked.
+        Both answer from as many particles; where the workload is large, some of its marginals speak for all.
         """
-        sharp = 2 * curator.unit.l1 / (_SHARP * tilting.total)
-        rho = min(exponential_rho(sharp), self.screen * curator.remaining)
+        sharp = _sharp(curator, tilting.total)
+        rho = max(exponential_rho(sharp), _SURE * curator.remaining)
+        rho = min(rho, self.screen * curator.remaining)
         if exponential_epsilon(rho) < sharp / _BLUNT:
             return True
         some = some_of(workload, curator.domain)
         cells = Cells(curator.domain, some.marginals)
         with phase("comparing with no public table"):
             answers = [cells.split(a) for a in (tilting.flat(cells), tilting.without_prior(first, cells))]
-        return keep_better(curator, answers, some, rho, favour=2.0) == 0
+        gain = _gain_of_columns(curator, first, some, tilting.total)
+        favour = (
+            2.0 if len(first) < len(curator.domain) else 0.0
+        )  # it alone knows columns outside the workload
+        return keep_better(curator, answers, some, rho, favour=favour, others_gain=gain) == 0
 
     def _rounds(
         self,
         curator: Curator,
-        tilting: Tilting,
+        tilting: Tilting | ExactTilting,
         closure: list[Marginal],
         workload: Workload,
         progress: Tell,
-    ) -> None:
+    ) -> Tilting:
+        """Select, measure, tilt; exactly while cliques are small, if there is no public prior, then by particles."""
         overlaps = workload.overlaps(closure)
         turns = cycle(
             (Cells(curator.domain, some), np.array([overlaps[m] for m in some]))
             for some in (in_turns(curator.domain, closure) if self.rounds >= _MANY_ROUNDS else [closure])
         )
         offered: list[Marginal] = []
+        few = int(min(np.clip(16 * tilting.total, 20_000, _FEW_PARTICLES), self._particles(tilting.total)))
+        sharp = exponential_rho(_sharp(curator, tilting.total))
         schedule = Annealed(
             lambda: curator.remaining,
             curator.remaining / self.rounds,
             growth=2.0,
-            alpha=self.alpha,
+            alpha=self.alpha or (lambda rho: 1 - float(np.clip(sharp / rho, *_CHOOSING))),
             last_takes_rest=True,
         )
 
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
-            self._enough_particles(tilting, sigma)
+            if isinstance(tilting, Tilting):
+                self._enough_particles(tilting, sigma)
             cells, weights = next(turns)
             offered[:] = cells.marginals
             model = tilting.flat(cells)
@@ -228,14 +269,18 @@ class Tilt(Mechanism):
             return MarginalScores(cells, model, weights, -left)
 
         def candidate(index: int) -> Counts:
+            nonlocal tilting
+            if isinstance(tilting, ExactTilting) and not tilting.has_room(offered[index]):
+                tilting = tilting.over(few)
             return Counts(offered[index])
 
         def fit(measured: Measurement) -> None:
-            found = _surprise(measured, tilting.particles.mass(measured.marginal)) >= _SURPRISING
+            found = _surprise(measured, tilting.mass(measured.marginal)) >= _SURPRISING
             _take_in(tilting, [measured])
             schedule.heard(found)
 
         select_measure_fit(curator, schedule, propose, candidate, fit, progress)
+        return tilting.over(few) if isinstance(tilting, ExactTilting) else tilting
 
     def _enough_particles(self, tilting: Tilting, sigma: float) -> None:
         """A particle must weigh less than the noise, and there must be several for every cell that asks for some."""
@@ -245,7 +290,43 @@ class Tilt(Mechanism):
             tilting.fit()
 
 
-def _take_in(tilting: Tilting, measurements: list[Measurement]) -> None:
+def _total(curator: Curator, rows: Measurement | None, columns: Sequence[Measurement]) -> float:
+    """The number of rows; if it is not public, by its own measurement and by those of columns, which add up to it."""
+    return float(curator.n) if rows is None else estimate_total([rows, *columns])
+
+
+def _sharp(curator: Curator, total: float) -> float:
+    """ε of a choice that tells apart what it should."""
+    return 2 * curator.unit.l1 / (_SHARP * total)
+
+
+def _for_columns(curator: Curator, singles: Sequence[Marginal], total: float) -> float:
+    """What each one-way marginal may cost in all where nothing else is known of the columns: more, the further its
+    noise reaches."""
+    least = _SINGLES_ALONE * curator.remaining / len(singles)
+    values = sum(curator.domain.size(m) for m in singles)
+    noise = expected_noise(noise_of(curator.unit, least), values) / (len(singles) * total)
+    return least * float(np.clip((noise / _CLEAR) ** 2, 1.0, _MOST_SINGLES / _SINGLES_ALONE))
+
+
+def _gain_of_columns(
+    curator: Curator, first: Sequence[Measurement], workload: Workload, total: float
+) -> float:
+    """How much closer independent columns are to come, in rows, once columns are measured as they are without a public
+    table: noise makes up one part of their error, and what they are not, independent, the other. Errors of two sources
+    add up about like squares; if both are alike, two fifths of what one loses shows."""
+    later = noise_of(curator.unit, _for_columns(curator, [m.marginal for m in first], total))
+    lost = {}
+    for m in first:
+        left = min(later / m.sigma, 1.0)  # of the noise
+        lost[m.marginal] = (1 - left) * read_column(m.values, m.sigma, total).error
+    shares = np.array(workload.weights) / sum(workload.weights)
+    return 0.4 * float(
+        sum(w * math.hypot(*(lost[a,] for a in m)) for w, m in zip(shares, workload.marginals, strict=True))
+    )
+
+
+def _take_in(tilting: Tilting | ExactTilting, measurements: list[Measurement]) -> None:
     for m in measurements:
         tilting.measured(m)
     tilting.fit()

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from openprior.errors import PrivacyError
-from openprior.privacy import error_statistics, regression, together, weighted_sums  # noqa: F401  (can be read back)
+from openprior.privacy import (  # noqa: F401  (can be read back)
+    error_statistics,
+    merged_counts,
+    regression,
+    together,
+    weighted_sums,
+)
 from openprior.privacy.calibrate import (
     exponential_epsilon,
     exponential_rho,

@@ -11,7 +11,7 @@ from openprior.privacy.together import Together
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["Measurement"]
+__all__ = ["Measurement", "Sums"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,11 @@ class Measurement:
     noise: str = "gaussian"
     part: Mapping[str, int] = field(default_factory=dict)
     """Within a partition: the keys' codes of the rows that were measured."""
+
+    @property
+    def variance(self) -> float | NDArray[np.float64]:
+        """Of the noise of each value, or of all of them."""
+        return self.sigma**2
 
     @staticmethod
     def of(marginal: Marginal, values: NDArray[np.float64], sigma: float) -> "Measurement":
@@ -55,3 +60,15 @@ class Measurement:
         """Which cells the values count: all those of some columns, where others have given codes; None if no cells."""
         counted = self.statistic.cells(domain)
         return None if counted is None else (counted[0], {**self.part, **counted[1]})
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Measurement):
+    """Post-processing of a measurement: each value is the sum of so many of its values."""
+
+    terms: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """The noise of independent numbers adds up."""
+        return self.sigma**2 * self.terms

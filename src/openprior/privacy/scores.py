@@ -1,9 +1,10 @@
 """A score is data: coefficients and reference vectors. The curator evaluates it; its sensitivity is derived.
 
-`L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset); `SumScore`, a sum of those; `CellScores`,
-one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the largest of those per marginal. Thousands of
-L1 scores, or a sum of thousands, are one object each in flat_scores.py. Nobody types a sensitivity, so nobody can type
-a wrong one: an error score gets 2 under replace-one, JAM-PGM's public candidates get 4, by themselves.
+`L1Score`, one per candidate marginal: weight·(Σᵢ cᵢ·‖x_τ − refᵢ‖₁ + offset), of merged cells if it has a merging;
+`SumScore`, a sum of those; `CellScores`, one per cell, for millions of them: |x_c − answer_c|; `WorstCellScores`, the
+largest of those per marginal. Thousands of L1 scores, or a sum of thousands, are one object each in flat_scores.py.
+Nobody types a sensitivity, so nobody can type a wrong one: an error score gets 2 under replace-one, JAM-PGM's public
+candidates get 4, by themselves.
 
 Levels. Selection works on integers. References and answers are public, so they are rounded to a grid first; then
 every score is an exact rational number, and the level ⌊score·K/Δ⌋ of a score of sensitivity Δ has sensitivity
@@ -23,6 +24,7 @@ from openprior.counting.cells import Cells
 from openprior.errors import PrivacyError
 from openprior.given import shown
 from openprior.privacy.flat_scores import MarginalScores, TableScore
+from openprior.privacy.merging import Merging
 from openprior.privacy.score_grid import GRID, LARGEST, LEVELS, cut, summable, within
 from openprior.privacy.unit import Unit
 from openprior.questions.frozen import frozen
@@ -80,6 +82,8 @@ class L1Score:
     terms: tuple[tuple[float, NDArray[np.float64]], ...]
     weight: float = 1.0
     offset: float = 0.0
+    merging: Merging | None = None
+    """Which values are merged before x_τ is compared; references then have one number per merged cell."""
 
     def __post_init__(self) -> None:
         # Of our own and fixed: what is checked and charged for is what will be evaluated, whatever other threads do.
@@ -92,6 +96,10 @@ class L1Score:
             ("offset", offset),
         ):
             object.__setattr__(self, name, value)
+        if self.merging is not None and type(self.merging) is not Merging:
+            raise PrivacyError(
+                f"the score of {self.marginal} is merged by {shown(self.merging)}; give a Merging"
+            )
         if not all(abs(v) <= LARGEST for v in (weight, offset, *(c for c, _ in terms))):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40"
@@ -106,8 +114,12 @@ class L1Score:
         """Raise unless it fits the domain: another shape would be broadcast, and count one change many times."""
         if self.marginal != canonical(self.marginal, domain):
             raise PrivacyError(f"the columns of the score of {self.marginal} must be in the domain's order")
+        cells = domain.size(self.marginal)
+        if self.merging is not None:
+            self.merging.check(self.marginal, domain)
+            cells = self.merging.cells
         for _, reference in self.terms:
-            if reference.shape != (domain.size(self.marginal),):
+            if reference.shape != (cells,):
                 raise PrivacyError(
                     f"a reference of {self.marginal} has shape {reference.shape}; give one number per cell"
                 )
@@ -119,7 +131,8 @@ class L1Score:
     def sensitivity(self, unit: Unit) -> Fraction:
         """|weight|·Σ|cᵢ|·(L1 sensitivity of a marginal).
 
-        Proof: ‖x − ref‖₁ is 1-Lipschitz in ‖x‖₁, and |Σ cᵢ·fᵢ(x) − Σ cᵢ·fᵢ(x')| ≤ Σ|cᵢ|·‖x − x'‖₁. ∎
+        Proof: ‖x − ref‖₁ is 1-Lipschitz in ‖x‖₁, and |Σ cᵢ·fᵢ(x) − Σ cᵢ·fᵢ(x')| ≤ Σ|cᵢ|·‖x − x'‖₁. Sums of disjoint
+        cells are no farther apart than the cells: ‖Mx − Mx'‖₁ ≤ ‖x − x'‖₁ for a map M of cells to merged cells. ∎
         """
         return _lipschitz(self.weight, tuple(c for c, _ in self.terms)) * unit.l1
 
@@ -129,6 +142,8 @@ class L1Score:
         from openprior.counting.tally import distance
 
         table = counts[self.marginal]
+        if self.merging is not None:
+            table = self.merging(table)
         above, below = self.offset.as_integer_ratio()
         for coefficient, reference in self.terms:
             if reference.shape != table.shape:

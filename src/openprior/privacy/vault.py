@@ -49,7 +49,7 @@ class Vault:
         self._gathered, self._flat = _Gathered(), _Flat()
         self.codes: Mapping[str, int] = {}
         """The keys' codes that all rows have: none, as this is the whole table."""
-        self.layout: Layout = Layout(encoder.schema.domain, encoder.levels)
+        self.layout: Layout = Layout(encoder.schema.domain, encoder.levels, encoder.schema.ordered)
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """These will be wanted: the next pass counts them too. Reads nothing; refuses more cells than can be counted,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
+from openprior.privacy.merged_counts import MergedCounts
 from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.residual_statistics import Residuals
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
@@ -107,7 +108,7 @@ def _group(event: Event) -> str:
     if not isinstance(event, Noisy):
         return "drawn" if isinstance(event, Exponential) and event.with_replacement else "choice"
     match statistic := event.statistic:
-        case Counts():
+        case Counts() | MergedCounts():
             return {1: "one", 2: "two"}.get(len(statistic.marginal), "more")
         case CellCount():
             return "cells"

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OpenPriorWarning, SchemaError
 from openprior.given import flag, path_of, several, shown, whole_number
+from openprior.schema.binned import Binned
 from openprior.schema.bins import Integer
-from openprior.schema.columns import Column, Labelled
+from openprior.schema.columns import Column, Labelled, Ordered
 from openprior.schema.document import read_document, write_document
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Hierarchy, Level, Parents
@@ -153,6 +154,11 @@ class Schema(Shown):
     def domain(self) -> Domain:
         """The attributes and how many codes each has."""
         return Domain({column.name: column.size for column in self.columns})
+
+    @cached_property
+    def ordered(self) -> dict[str, int]:
+        """The columns whose values have an order (listed in it, numbers, dates), and how many codes are in it."""
+        return {c.name: c.count for c in self.columns if isinstance(c, Ordered | Binned)}
 
     @cached_property
     def levels(self) -> dict[str, Level]:

@@ -16,6 +16,9 @@ class Layout:
 
     domain: Domain
     levels: Mapping[str, Level] = field(default_factory=dict)
+    ordered: Mapping[str, int] = field(default_factory=dict)
+    """Columns whose values have an order, and how many codes are in it: all but those of other and missing, which come
+    last."""
 
     @cached_property
     def full_domain(self) -> Domain:
@@ -27,4 +30,4 @@ class Layout:
         """What is left once these columns or levels are fixed: their levels go with a column."""
         domain = Domain({a: s for a, s in self.domain.sizes().items() if a not in keys})
         left = {n: v for n, v in self.levels.items() if n not in keys and v.column in domain}
-        return Layout(domain, left)
+        return Layout(domain, left, {a: n for a, n in self.ordered.items() if a in domain})

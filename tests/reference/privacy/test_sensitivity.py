@@ -22,6 +22,8 @@ from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
+from openprior.privacy.merged_counts import MergedCounts
+from openprior.privacy.merging import Merging
 from openprior.privacy.scores import CellScores, L1Score, Scores, SumScore, WorstCellScores, levels
 from openprior.privacy.signed_scores import SignedCellScores
 from openprior.privacy.statistics import CellCount, Counts, Total
@@ -152,6 +154,17 @@ SCORES: dict[str, tuple[list[L1Score | SumScore], Callable[[int], Fraction]]] = 
         [L1Score(("a",), ((0.7, np.array([FAR, NEAR])), (-0.2, np.array([NEAR, FAR]))), weight=-2.0)],
         lambda l1: 2 * (Fraction(0.7) + Fraction(0.2)) * l1,
     ),
+    "merged": (
+        [
+            L1Score(
+                ("k", "b"),
+                ((1.0, np.array([FAR, NEAR])), (-1.0, np.array([NEAR, FAR]))),
+                merging=Merging(((0, 1), (0, 0))),
+            ),
+            one_term(("a", "b")),
+        ],
+        lambda l1: Fraction(2 * l1),
+    ),
     "sum": (
         [
             SumScore((one_term(("a",), weight=-0.5), one_term(("b",), weight=-0.25))),
@@ -264,6 +277,18 @@ def test_a_rounded_score_keeps_its_order_and_its_size() -> None:
             assert 0 <= exact * found.sensitivity / 2 - int(level) < 1
 
 
+def test_a_merged_score_must_fit_its_marginal() -> None:
+    merging = Merging(((0, 0), (0, 1)))
+    L1Score(("a", "b"), ((1.0, np.zeros(2)),), merging=merging).check(DOMAIN)
+    for marginal, cells in ((("a", "b"), 4), (("a",), 2), (("k", "a", "b"), 4)):
+        with pytest.raises(PrivacyError, match=r"one number per cell|one group per code"):
+            L1Score(marginal, ((1.0, np.zeros(cells)),), merging=merging).check(DOMAIN)
+    with pytest.raises(PrivacyError, match="give a Merging"):
+        L1Score(("a",), ((1.0, np.zeros(2)),), merging=((0, 1),))  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="cannot be merged"):
+        merging(np.zeros(3))
+
+
 def test_a_reference_of_another_shape_is_refused() -> None:
     Unit(Relation.ADD_REMOVE)
     with pytest.raises(PrivacyError):
@@ -275,6 +300,9 @@ def test_a_reference_of_another_shape_is_refused() -> None:
 VERBS: dict[str, Callable[[Curator, float, str], object]] = {
     "marginal": lambda c, rho, noise: c.measure(Counts(("a", "b")), rho, noise=noise),
     "marginal of one": lambda c, rho, noise: c.measure(Counts(("b",)), rho, noise=noise),
+    "marginal, merged": lambda c, rho, noise: c.measure(
+        MergedCounts(("a", "b"), Merging(((0, 1), (0, 0)))), rho, noise=noise
+    ),
     "cell": lambda c, rho, noise: c.measure(CellCount(("a", "b"), 2), rho, noise=noise),
     "cell of one": lambda c, rho, noise: c.measure(CellCount(("b",), 0), rho, noise=noise),
     "total": lambda c, rho, noise: c.measure(Total(), rho, noise=noise),

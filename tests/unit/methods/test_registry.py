@@ -213,6 +213,8 @@ ALLOWED = {
         "curator",
         "flat_scores",
         "measurement",
+        "merged_counts",
+        "merging",
         "regression",
         "residual_statistics",
         "scores",

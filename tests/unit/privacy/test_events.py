@@ -22,6 +22,8 @@ from openprior.privacy.events import (
     Selection,
     event_from_dict,
 )
+from openprior.privacy.merged_counts import MergedCounts
+from openprior.privacy.merging import Merging
 from openprior.privacy.regression import MembershipRegression
 from openprior.privacy.statistics import CellCount, Counts, QueryAnswers, Statistic, Total
 from openprior.privacy.unit import Relation, Unit
@@ -33,6 +35,7 @@ from tests.formulas import epsilon_by_hand, rho_by_hand, sensitivity_by_hand
 SUMS = WeightedSums("prefixes(b)", ("b",), ((0, 3, 0, 1), (1, 2), (0, 7)))
 STATISTICS: tuple[Statistic, ...] = (
     Counts(("a", "b")),
+    MergedCounts(("a", "b"), Merging(((0, 1), (0, 1, 0, 1)))),
     CellCount(("b",), 2),
     Total(),
     QueryAnswers("prefixes(b)", ("b",), 3),
@@ -148,6 +151,30 @@ WRONG: dict[str, tuple[Any, ...]] = {
         [[0, 1], [0, math.nan]],
         [[0, *[1] * 2**15]] * 3,
     ),
+    "groups": (
+        [],
+        [[]],
+        [[0, 1]],
+        [[0, 1], []],
+        [[0, 1], [1, 0]],
+        [[0, 1], [0, 2]],
+        [[0, 1], [0, True]],
+        [[0, 1], [False, 1]],
+        [[0, 1], [0, 1.0]],
+        [[0, 1], [0, "1"]],
+        [[0, 1], [0, -1]],
+        [[0, 1], [0, None]],
+        [[0, 1], [0, [1]]],
+        [[0, 1], {"0": 1}],
+        [[0, 1], "01"],
+        [[0, 1], None],
+        [[0, 1], [0, math.nan]],
+        [0, 1],
+        {"a": [0, 1]},
+        "01",
+        None,
+        1,
+    ),
     "over": ("rows", 1, None, True),
     "sigma": NOT_NUMBERS,
     "scale": NOT_NUMBERS,
@@ -248,6 +275,30 @@ def test_queries_from_a_certificate_must_be_those_of_their_text() -> None:
     for wrong in (QueryAnswers("prefixes(b)", ("b",), 1), QueryAnswers("prefixes(b)", ("a",), 3)):
         with pytest.raises(PrivacyError, match="not what their text says"):
             wrong.fitted(layout)
+
+
+def test_groups_from_a_certificate_must_fit_the_columns() -> None:
+    layout = Layout(Domain({"a": 2, "b": 4}))
+    right = MergedCounts(("a", "b"), Merging(((0, 1), (0, 1, 0, 1))))
+    assert right.fitted(layout) == right
+    assert right.numbers(layout.domain) == 4
+    assert right.words == "a × b, rare values merged"
+    for columns, groups in (
+        (("a", "b"), ((0, 1), (0, 1))),
+        (("a", "b"), ((0, 1), (0, 1, 2, 3, 3))),
+        (("a", "b"), ((0, 1, 1, 1), (0, 1, 0, 1))),
+        (("b",), ((0, 0),)),
+    ):
+        with pytest.raises(PrivacyError, match="one group per code"):
+            MergedCounts(columns, Merging(groups)).fitted(layout)
+    with pytest.raises(PrivacyError, match="in the domain's order"):
+        MergedCounts(("b", "a"), Merging(((0, 1, 0, 1), (0, 1)))).fitted(layout)
+    for columns in ((), ("a",), ("a", "b", "c")):
+        with pytest.raises(PrivacyError, match="the groups of each"):
+            MergedCounts(columns, right.merging)
+    for wrong in (((0, 1), (0, 1, 0, 1)), None, lambda table: table):
+        with pytest.raises(PrivacyError, match="give a Merging"):
+            MergedCounts(("a", "b"), wrong)  # type: ignore[arg-type]
 
 
 def test_weights_from_a_certificate_must_fit_their_queries() -> None:

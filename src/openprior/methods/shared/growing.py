@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import OptionError
 from openprior.methods.base import Sizes
+from openprior.methods.shared.compression import Compression
 from openprior.methods.shared.fit_time import LAST_STEPS, FitTime, steps_between
 from openprior.models.graphical.estimation import Estimator
 from openprior.models.graphical.junction import Structure, megabytes
@@ -44,15 +45,19 @@ class GrowingModel:
         size_limit: float,
         seconds: float | None = None,
         weigh: Weigh = by_precision,
+        compression: Compression | None = None,
     ) -> None:
         """`total` is the number of rows, or None to estimate it; `size_limit` is in megabytes; all fits together may
-        take so many `seconds`, as foretold, or as long as they take if None."""
+        take so many `seconds`, as foretold, or as long as they take if None. With a `compression`, measurements and
+        answers of several columns are of merged values; limits are of the tables of all values, which come in the
+        end."""
         check_size(domain, size_limit)
         self.measurements: list[Measurement] = []
         self._size_limit, self._rng = size_limit, rng
         self._time = FitTime(seconds)
         self._structure = Structure(domain)
-        self._estimator = Estimator(domain, total, weigh=weigh, tolerance=5e-4)
+        self._compression = compression or Compression(domain)
+        self._estimator = Estimator(self._compression.domain, total, weigh=weigh, tolerance=5e-4)
         self.model: GraphicalModel = self._estimator.fit([])
 
     def candidates(self, marginals: Iterable[Marginal], used: float, rounds: float) -> list[Marginal]:
@@ -71,23 +76,29 @@ class GrowingModel:
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, NDArray[np.float64]]:
         """The model's answers, for scores."""
-        return self.model.approximate_answers(marginals, self._rng, effort=_EFFORT, rows=_ROWS)
+        answers = self.model.approximate_answers(marginals, self._rng, effort=_EFFORT, rows=_ROWS)
+        return {m: self._compression.spread(m, x) for m, x in answers.items()}
+
+    def answer(self, marginal: Marginal) -> NDArray[np.float64]:
+        """The model's exact answer."""
+        return self._compression.spread(marginal, self.model.answers([marginal])[marginal])
 
     def measured(self, *measurements: Measurement) -> None:
         """Take measurements in and fit again."""
         for measurement in measurements:
             self._structure = self._structure.with_marginal(measurement.marginal)
-        self.measurements += measurements
+            self._compression = self._compression.learnt(measurement)
+        self.measurements += map(self._compression.sums, measurements)
         self._estimator.max_steps = steps_between(self._structure.cells)
         self.model = self._estimator.fit(self.measurements, self._structure)
         self._time.spend(self._structure.cells)
 
     def finish(self) -> GraphicalModel:
-        """The model, fitted more closely than it has to be between rounds."""
+        """The model of all values, fitted more closely than it has to be between rounds."""
         self._estimator.tolerance, self._estimator.max_steps = 1e-4, LAST_STEPS
         with phase("estimating"):
             self.model = self._estimator.fit(self.measurements, self._structure)
-        return self.model
+        return self._compression.expand(self.model)
 
 
 def check_size(domain: Domain, size_limit: float) -> None:

@@ -23,16 +23,23 @@ Answers = Mapping[Marginal, NDArray[np.float64]]
 
 
 def keep_better(
-    curator: Curator, candidates: Sequence[Answers], workload: Workload, rho: float, *, favour: float = 1.0
+    curator: Curator,
+    candidates: Sequence[Answers],
+    workload: Workload,
+    rho: float,
+    *,
+    favour: float = 1.0,
+    others_gain: float = 0.0,
 ) -> int:
     """The index of the candidate (answers in rows) with the smaller mean L1 error, by the exponential mechanism.
 
     The first candidate is favoured by a factor e (to the power `favour`), so that a small gain is not thrown away by a
-    coin toss; a loss worth guarding against is many times that. The bonus depends on ρ alone.
+    coin toss; a loss worth guarding against is many times that. `others_gain` is what the others can be expected to
+    gain in what follows, in rows of mean L1 error. The bonus depends on ρ and on what is known already.
     """
     cells = Cells(curator.domain, workload.marginals)
     weights = -np.array(workload.weights) / sum(workload.weights)
-    bonus = favour * 2 * curator.unit.l1 / exponential_epsilon(rho)
+    bonus = favour * 2 * curator.unit.l1 / exponential_epsilon(rho) - others_gain
 
     def score(answers: Answers, bonus: float) -> TableScore:
         return TableScore(cells, np.concatenate([answers[m] for m in cells.marginals]), weights, bonus)

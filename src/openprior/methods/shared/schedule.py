@@ -112,11 +112,12 @@ class Annealed:
         first: float,
         *,
         growth: float,
-        alpha: float,
+        alpha: float | Callable[[float], float],
         last_takes_rest: bool = False,
         tolerance: float = 1e-9,
     ) -> None:
-        """`left` tells what is left of the budget; `tolerance` allows for rounding errors of shares that add up."""
+        """`left` tells what is left of the budget; `alpha` may depend on what a round spends; `tolerance` allows for
+        rounding errors of shares that add up."""
         self._left, self._rho, self._growth, self._alpha = left, first, growth, alpha
         self._last_takes_rest, self._tolerance = last_takes_rest, tolerance
         self._found: list[bool] = []
@@ -127,7 +128,8 @@ class Annealed:
             left = self._left()
             last = left < 2 * self._rho * (1 - self._tolerance)
             rho = left if last else self._rho
-            yield Share.of(rho, self._alpha, takes_rest=last and self._last_takes_rest)
+            alpha = self._alpha(rho) if callable(self._alpha) else self._alpha
+            yield Share.of(rho, alpha, takes_rest=last and self._last_takes_rest)
 
     def heard(self, found: bool) -> bool:
         """Raises the shares to come if nothing was found: fitting such a measurement would fit noise, mostly."""

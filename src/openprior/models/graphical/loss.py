@@ -21,22 +21,25 @@ from openprior.schema.domain import Domain
 __all__ = ["Loss", "Point", "Weigh", "alike", "by_precision", "estimate_total", "in_order"]
 
 Floats = NDArray[np.float64]
-Weigh = Callable[[Measurement], float]
+Weight = float | Floats
+"""Of all cells of a measurement, or of each."""
+Weigh = Callable[[Measurement], Weight]
 """The weight wᵢ of a measurement in the loss: `by_precision` or `alike`."""
 
 _LEAST = 0.05
 """The smallest factor by which a new measurement moves a cell before the first step."""
 
 
-def by_precision(measurement: Measurement) -> float:
-    """wᵢ = 1/σᵢ²: the least loss is the largest likelihood, if the noise is Gaussian."""
+def by_precision(measurement: Measurement) -> Weight:
+    """wᵢ = 1/σᵢ²: the least loss is the largest likelihood, if the noise is Gaussian. Cell by cell, where cells are
+    sums of several noisy numbers."""
     sigma = measurement.sigma
     if not 0 < sigma < math.inf:
         raise OptionError(
             f"the sigma of {measurement.marginal} ({sigma}) must be positive and finite; "
             "counts without noise can only be weighed alike"
         )
-    return 1 / sigma**2
+    return 1 / measurement.variance
 
 
 def alike(measurement: Measurement) -> float:
@@ -53,7 +56,8 @@ def estimate_total(measurements: Iterable[Measurement], weigh: Weigh = by_precis
     """
     top = bottom = 0.0
     for measured in measurements:
-        precision = weigh(measured) / len(measured.values)
+        weight, cells = weigh(measured), len(measured.values)
+        precision = 1 / float((1 / weight).sum()) if isinstance(weight, np.ndarray) else weight / cells
         top, bottom = top + precision * float(measured.values.sum()), bottom + precision
     return max(1.0, top / bottom) if bottom > 0 else 1.0
 
@@ -81,15 +85,17 @@ class Loss:
         total: float | None,
         structure: Structure | None,
     ) -> None:
-        merged: dict[Marginal, tuple[Floats, float]] = {}
+        merged: dict[Marginal, tuple[Floats, Weight]] = {}
         self._constant = 0.0
         for measured in measurements:
             marginal, counts = _checked(measured, domain)
             own = weigh(measured)
+            if isinstance(own, np.ndarray):
+                own = in_order(own, measured.marginal, domain)
             values, weight = merged.get(marginal, (np.zeros(len(counts)), 0.0))
             both = weight + own
             mean = values + (counts - values) * (own / both)
-            self._constant += 0.5 * own * weight / both * float(((counts - values) ** 2).sum())
+            self._constant += _summed(0.5 * own * weight / both, (counts - values) ** 2)
             merged[marginal] = (mean, both)
         self.total = estimate_total(measurements, weigh) if total is None else float(total)
         factors = [*merged, *(m for m in zeros if m not in merged)]
@@ -102,11 +108,10 @@ class Loss:
             self.part(self._weights, m)[:] = weight
         for m, impossible in zeros.items():
             self.part(self._fixed, m)[impossible] = -np.inf
-        self.noise = 0.5 * sum(weigh(m) * m.sigma**2 * len(m.values) for m in measurements)
-        self.smoothness = self.total * sum(weight for _, weight in merged.values())
+        self.noise = 0.5 * sum(_summed(weigh(m) * m.variance, np.ones(len(m.values))) for m in measurements)
+        self.smoothness = self.total * sum(float(np.max(weight)) for _, weight in merged.values())
         self.scale = self._constant + 0.5 * sum(
-            weight * float(((values - self.total / len(values)) ** 2).sum())
-            for values, weight in merged.values()
+            _summed(weight, (values - self.total / len(values)) ** 2) for values, weight in merged.values()
         )
 
     def part(self, vector: Floats, marginal: Marginal) -> Floats:
@@ -159,6 +164,13 @@ class Loss:
 
         square, along = move(self._weights, a.marginals, b.marginals, a.potentials, b.potentials)
         return float(square), float(along) - self.total * (b.log_z - a.log_z)
+
+
+def _summed(weight: Weight, squares: Floats) -> float:
+    """Σ w·s over the cells."""
+    if isinstance(weight, np.ndarray):
+        return float((weight * squares).sum())
+    return weight * float(squares.sum())
 
 
 def _checked(measured: Measurement, domain: Domain) -> tuple[Marginal, Floats]:

@@ -8,6 +8,7 @@ parents.py         the parents of one attribute, tried once for all orders
 conditionals.py    distributions given parents, each shrunk towards fewer of them
 contexts.py        compiled loops over rows sorted by context, which both of these use
 draws.py           compiled draws from the prior
+graphical_prior.py a graphical model as a prior
 prior_learning.py  the prior as a pure function of what is public
 prior_cache.py     priors that were learnt before, kept on this machine
 cache_folder.py    where they are kept

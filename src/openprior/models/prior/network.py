@@ -22,7 +22,15 @@ from openprior.models.prior.contexts import logs_of
 from openprior.models.prior.parents import PARENTS, ParentSearch
 from openprior.progress import Phase
 
-__all__ = ["Networks", "Structure", "fit_networks", "learn_structures", "log_density", "networks_of"]
+__all__ = [
+    "Networks",
+    "Structure",
+    "fit_networks",
+    "flatten",
+    "learn_structures",
+    "log_density",
+    "networks_of",
+]
 
 _ROWS = 1 << 14
 """Rows that structures are learnt from; the conditionals use all of them."""
@@ -105,13 +113,15 @@ def networks_of(codes: Codes, sizes: Ints, structures: Sequence[Structure]) -> N
 
     with ThreadPoolExecutor(workers()) as pool:
         parts = list(pool.map(fit, range(len(sizes))))
-    return _flatten([structure.order for structure in structures], parts, sizes)
+    return flatten([structure.order for structure in structures], parts, sizes)
 
 
-def _flatten(orders: list[Ints], parts: list[list[Conditional]], sizes: Ints) -> Networks:
+def flatten(orders: list[Ints], parts: list[list[Conditional]], sizes: Ints) -> Networks:
+    """Networks with these orders and, for every attribute, these conditionals, one of each network."""
     count, attributes = len(orders), len(sizes)
-    parents = np.full((count, attributes, PARENTS), -1, np.int64)
-    strides = np.zeros((count, attributes, PARENTS), np.int64)
+    most = max(PARENTS, *(len(part.parents) for of_networks in parts for part in of_networks))
+    parents = np.full((count, attributes, most), -1, np.int64)
+    strides = np.zeros((count, attributes, most), np.int64)
     index_start, table_start = np.zeros((2, count, attributes), np.int64)
     children: list[list[list[int]]] = [[[] for _ in sizes] for _ in range(count)]
     indices, tables, at_index, at_table = [], [], 0, 0

@@ -23,7 +23,7 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
-__all__ = ["Prior", "fit_prior", "smooth_draws", "uniform_prior"]
+__all__ = ["Prior", "fit_prior", "of_networks", "smooth_draws", "uniform_prior"]
 
 Codes = NDArray[np.uint16]
 Floats = NDArray[np.float64]
@@ -114,8 +114,14 @@ def uniform_prior(domain: Domain) -> Prior:
         table=np.repeat(1 / sizes, sizes).astype(np.float32),
         children=nothing[:, :, None] - 1,
     )
+    return of_networks(sizes, networks)
+
+
+def of_networks(sizes: Ints, networks: Networks) -> Prior:
+    """Networks alone, with no public row behind them."""
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    classes = Classes(np.ones(1), networks.table[None].copy(), starts, np.zeros(1, np.int32), 0.0)
+    even = np.repeat(1 / sizes, sizes).astype(np.float32)
+    classes = Classes(np.ones(1), even[None], starts, np.zeros(1, np.int32), 0.0)
     parts = _assemble(sizes, np.zeros((1, len(sizes)), np.uint16), classes, networks, (0.0, 0.0, 1.0), 1.0)
     return Prior(parts, 0, (0.0, 0.0, 1.0))
 

@@ -40,6 +40,13 @@ class Block:
     missing: float = 0.0
     kappa: float = 0.0
 
+    @staticmethod
+    def begun(
+        values: Floats, variance: float, trust: float, c: Floats, stands_out: NDArray[np.bool_]
+    ) -> "Block":
+        """Before its first fit."""
+        return Block(values, variance, trust, c, stands_out, np.zeros(len(values)), np.zeros(len(values)))
+
 
 class FlatBlocks:
     """All blocks one after the other, as raking reads them."""

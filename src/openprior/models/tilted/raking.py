@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from openprior.compiled import compiled
 
-__all__ = ["TRUSTS", "most_likely", "rake", "stiffness", "trust_evidence"]
+__all__ = ["TRUSTS", "believed", "most_likely", "rake", "stiffness", "trust_evidence"]
 
 Floats = NDArray[np.float64]
 
@@ -43,17 +43,15 @@ def most_likely(evidence: Floats, centre: float, spread: float) -> float:
     return float(TRUSTS[np.argmax(evidence - np.log(TRUSTS / centre) ** 2 / (2 * spread**2))])
 
 
-def stiffness(
+def believed(
     values: Floats, expected: Floats, variance: float, trusted: float, least: float
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """c for every cell, such that the block step moves the expected mass where a careful reader would; and which cells
-    stand out of the noise.
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What a careful reader makes of noisy counts, by what the model expected; which cells stand out of the noise, and
+    which would have fallen below what noise can tell.
 
     A careful reader shrinks y towards the model by the ratio of their variances; believes what stands out by more than
     √(2 log cells) + 2 standard deviations, however small the mass there was; and lets noise take no cell below 0.3 σ,
-    because noise of that size cannot tell it from zero. Without this, the logarithm would let noise into thousands of
-    cells that are nearly empty, and drive to e⁻⁵⁰ what noise happened to make negative. `least` is the smallest mass
-    taken seriously.
+    because noise of that size cannot tell it from zero. `least` is the smallest mass taken seriously.
     """
     sigma = math.sqrt(variance)
     start = np.maximum(expected, least)
@@ -62,10 +60,23 @@ def stiffness(
     beyond = values - start
     stands_out = beyond > (math.sqrt(2 * math.log(max(len(values), 2))) + 2) * sigma
     gain = np.where(stands_out, np.maximum(gain, 1 - 0.5 * sigma / np.maximum(beyond, sigma)), gain)
-    wished = np.maximum(start + gain * beyond, np.minimum(start, 0.3 * sigma))
-    moved = np.log(wished / start)
+    shrunk = start + gain * beyond
+    wished = np.maximum(shrunk, np.minimum(start, 0.3 * sigma))
+    return wished, stands_out, wished > shrunk
+
+
+def stiffness(
+    values: Floats, expected: Floats, variance: float, trusted: float, least: float
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """c for every cell, such that the block step moves the expected mass where a careful reader would; and which cells
+    stand out of the noise.
+
+    Without this, the logarithm would let noise into thousands of cells that are nearly empty, and drive to e⁻⁵⁰ what
+    noise happened to make negative.
+    """
+    wished, stands_out, floored = believed(values, expected, variance, trusted, least)
+    moved = np.log(wished / np.maximum(expected, least))
     small = np.abs(moved) < 1e-6
-    floored = wished > start + gain * beyond
     c = np.where(
         small, np.where(floored, 1e3, trusted) * variance, (values - wished) / np.where(small, 1.0, moved)
     )

@@ -20,10 +20,11 @@ from openprior.models.tilted.blocks import Block, FlatBlocks, tilt_arrays
 from openprior.models.tilted.independent import independent_prior
 from openprior.models.tilted.moves import TiltArrays
 from openprior.models.tilted.particles import Particles
-from openprior.models.tilted.raking import TRUSTS, most_likely, stiffness, trust_evidence
+from openprior.models.tilted.raking import stiffness
 from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates
 from openprior.models.tilted.tilted_model import Diagnostics, TiltedModel
+from openprior.models.tilted.trust import UNKNOWN, Trust
 from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
@@ -35,9 +36,6 @@ Floats = NDArray[np.float64]
 _PASSES, _LAST_PASSES, _ATTEMPTS = 4, 8, 3
 _UNEVEN = 0.5
 """Effective share of the particles below which they are drawn anew."""
-_SPREAD, _FADE = 1.5, 0.9
-"""How far the trust in one marginal may be from that in others (log units), and how fast earlier ones are forgotten:
-the model that they spoke of was a worse one."""
 _ENOUGH = 0.3
 """Effective share of weighted fresh draws that is enough to go on with them."""
 _MANY = 1 << 14
@@ -50,15 +48,21 @@ class Tilting:
     """The tilted prior while it is learnt."""
 
     def __init__(
-        self, prior: Prior, domain: Domain, total: float, particles: int, rng: np.random.Generator
+        self,
+        prior: Prior,
+        domain: Domain,
+        total: float,
+        particles: int,
+        rng: np.random.Generator,
+        trust: Trust | None = None,
     ) -> None:
+        """`trust` is what is known of the prior already; else it is worth its public rows."""
         self.domain, self.total, self.prior, self._rng = domain, total, prior, rng
         self.particles = Particles(prior.arrays, domain, total, particles, rng)
         self._blocks: dict[Marginal, Block] = {}
         self._room = np.empty((0, particles), np.uint32)
         """The particles' cells, block by block, with room for more blocks."""
-        self._guess = min(1.0, prior.rows / total) if prior.rows else 0.01
-        self._evidence = np.zeros(len(TRUSTS))
+        self._trust = trust or Trust(min(1.0, prior.rows / total) if prior.rows else UNKNOWN)
         self.eased, self.moved, self._fresh_helps = 0, 0, True
 
     @property
@@ -68,15 +72,16 @@ class Tilting:
 
     @property
     def trust(self) -> float:
-        """λ: what the model may be trusted with about a marginal not measured yet, by what the others have shown.
-
-        Before anything was measured: that of a public sample of so many rows from the same population.
-        """
-        return most_likely(self._evidence, self._guess, _SPREAD)
+        """λ: what the model may be trusted with about a marginal not measured yet, by what the others have shown."""
+        return self._trust.value
 
     def answers(self, marginals: Iterable[Marginal]) -> dict[Marginal, Floats]:
         """Estimated counts."""
         return self.particles.answers(marginals)
+
+    def mass(self, marginal: Marginal) -> Floats:
+        """The estimated counts of one marginal."""
+        return self.particles.mass(marginal)
 
     def flat(self, cells: Cells) -> Floats:
         """Estimated counts of all cells, in one vector."""
@@ -85,7 +90,7 @@ class Tilting:
     def without_prior(self, singles: Iterable[Measurement], cells: Cells) -> Floats:
         """What independent columns by these one-way marginals would answer, from as many particles."""
         count = len(self.particles)
-        prior = independent_prior(self.domain, self.total, count, singles)
+        prior = independent_prior(self.domain, self.total, singles)
         return Particles(prior.arrays, self.domain, self.total, count, self._rng).flat(cells)
 
     def left_after(self, answers: Floats, offsets: NDArray[np.int64], sigma: float) -> Floats:
@@ -97,9 +102,7 @@ class Tilting:
         """Take a measurement in; `fit` does the rest. Measurements of one marginal are merged by their precision."""
         marginal, values, variance = measurement.marginal, measurement.values, measurement.sigma**2
         expected = self.particles.mass(marginal)
-        evidence = trust_evidence(values, expected, variance)
-        trusted = most_likely(evidence, self.trust, _SPREAD)
-        self._evidence = _FADE * self._evidence + evidence
+        trusted = self._trust.hear(values, expected, variance)
         block = self._blocks.get(marginal)
         if block is not None:
             precision = 1 / block.variance + 1 / variance
@@ -115,9 +118,16 @@ class Tilting:
             block.values, block.variance, block.trust = values, variance, trusted
             block.c, block.stands_out = c, stands_out
         else:
-            zeros = np.zeros(len(values))
-            self._blocks[marginal] = Block(values, variance, trusted, c, stands_out, zeros, zeros.copy())
-            self._number(marginal, len(self._blocks) - 1)
+            self._add(marginal, Block.begun(values, variance, trusted, c, stands_out))
+
+    def known(self, marginal: Marginal, mass: Floats, variance: float) -> None:
+        """Hold a marginal, while others are measured, to what the prior has learnt of it with so much noise left."""
+        c = np.full(len(mass), max(self.trust * variance, 1e-3))
+        self._add(marginal, Block.begun(mass, variance, self.trust, c, np.zeros(len(mass), np.bool_)))
+
+    def _add(self, marginal: Marginal, block: Block) -> None:
+        self._blocks[marginal] = block
+        self._number(marginal, len(self._blocks) - 1)
 
     def fit(self, *, epochs: int = 6, passes: int = _PASSES) -> None:
         """Rake; draw the particles anew while their weights are uneven or some θ wants to go beyond its reach.
