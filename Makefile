@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-versi
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup extras demo test check format bench slow results docs golden loops browser postgres lock clean
+.PHONY: help setup extras demo test check format bench slow results rivals docs golden loops browser postgres lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,9 @@ results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/res
 	$(BIN)/python -m benchmarks.intervals
 	$(BIN)/python -m benchmarks.tuning
 	$(BIN)/python -m benchmarks.plots
+
+rivals: $(STAMP) ## other tools beside ours, each in an environment of its own; takes hours
+	$(BIN)/python -m benchmarks.rivals
 
 format: $(STAMP) ## rewrite the files in the project's format
 	$(BIN)/ruff format src tests benchmarks docs/build_api.py
