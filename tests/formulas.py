@@ -15,6 +15,10 @@ under add/remove, on the whole table and inside a partition:
     residuals      of columns with nᵢ values, γ = Πnᵢ: one row has a = γΠ(nᵢ−1) and L1 norm L = Π2(nᵢ−1); two rows that
                    differ in one column alone, that with fewest values n, are a + a/(n−1) apart, twice (L2²)
     together       the sum of its parts', each times its factor; squared for L2²
+
+No number of a statistic moves by more than Δ (marginals, cells, totals, queries), Δ times the largest weight (weighted
+sums), its largest part with its factor (together), or else the smaller of L1 and the root of L2², rounded down (L∞).
+Laplace noise of scale s costs Δ₁/s in ε and Δ₁/s·tanh(Δ∞/(2s)) in ρ; permute-and-flip at ε costs ε·tanh(ε/2).
 """
 
 import itertools
@@ -22,7 +26,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["epsilon_by_hand", "rho_by_hand", "sensitivity_by_hand"]
+import numpy as np
+
+__all__ = ["epsilon_by_hand", "largest_by_hand", "pure_rho_by_hand", "rho_by_hand", "sensitivity_by_hand"]
 
 
 def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> tuple[int, int]:
@@ -73,14 +79,37 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
     return 64 * rows + 2, (64 * rows + 2) ** 2
 
 
+def largest_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> int:
+    """L∞ of what a noisy event measured."""
+    kind = event["statistic"]
+    if kind in ("marginal", "merged marginal", "queries", "cell", "total"):
+        return rows
+    if kind == "weighted sums":
+        return rows * max(weight for _, *weights in event["weights"] for weight in weights)
+    l1, l2_squared = sensitivity_by_hand(event, relation, rows)
+    bounds = [l1, math.isqrt(l2_squared)]
+    if kind == "together":
+        inside = {"part": event["part"]} if "part" in event else {}
+        each = [largest_by_hand({**fact, **inside}, relation, rows) for fact in event["parts"]]
+        bounds.append(max(m * one for m, one in zip(event["times"], each, strict=True)))
+    return min(bounds)
+
+
 def rho_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> float:
     """The cost in ρ."""
     if event["event"] == "gaussian":
         return sensitivity_by_hand(event, relation, rows)[1] / (2 * event["sigma"] ** 2)
     if event["event"] == "laplace":
-        return epsilon_by_hand(event, relation, rows) ** 2 / 2
-    per_draw = event["epsilon"] ** 2 / {"exponential": 8, "permute-and-flip": 2}[event["event"]]
-    return per_draw * event["draws"] * _touched(event, relation)
+        largest = largest_by_hand(event, relation, rows)
+        return epsilon_by_hand(event, relation, rows) * math.tanh(largest / (2 * event["scale"]))
+    flips = event["event"] == "permute-and-flip"
+    per_draw = pure_rho_by_hand(event["epsilon"]) if flips else event["epsilon"] ** 2 / 8
+    return float(per_draw) * event["draws"] * _touched(event, relation)
+
+
+def pure_rho_by_hand(epsilon: Any) -> Any:
+    """What an ε-DP step costs in ρ, or each of many."""
+    return epsilon * np.tanh(epsilon / 2)
 
 
 def epsilon_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> float:

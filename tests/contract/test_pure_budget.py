@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from openprior.counting.cells import Cells
-from openprior.errors import BudgetExceeded, PrivacyError, ReleaseError
+from openprior.errors import BudgetExceeded, OptionError, PrivacyError, ReleaseError
 from openprior.privacy.account import Account
 from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Gaussian, Laplace, event_from_dict
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
+from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.run import Budget
 from openprior.privacy.scores import CellScores, L1Score
 from openprior.privacy.session import Purpose, Session
@@ -32,7 +33,7 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder
 from tests.diary import DiaryLedger, DiarySource
-from tests.formulas import epsilon_by_hand
+from tests.formulas import epsilon_by_hand, pure_rho_by_hand
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 DOMAIN = Domain(SIZES)
@@ -71,9 +72,10 @@ class Run:
         """ε adds up to at most the budget, exactly, and the ledger has its ρ."""
         spent = sum((charge_of(e) for e in self.account.events), Fraction(0))
         assert spent == self.account.spent <= Fraction(self.budget.epsilon)
-        assert spent**2 / 2 <= self.recorded <= Fraction(self.budget.rho)
-        assert float(self.recorded) == pytest.approx(float(spent**2 / 2), rel=1e-12)
-        assert self.account.rho_spent == pytest.approx(float(spent**2 / 2), rel=1e-15)
+        due = float(pure_rho_by_hand(float(spent)))
+        assert due * (1 - 1e-15) <= self.recorded <= Fraction(self.budget.rho)
+        assert float(self.recorded) == pytest.approx(due, rel=1e-12)
+        assert self.account.rho_spent == pytest.approx(due, rel=1e-14)
         self.certificate().recheck()
 
 
@@ -81,7 +83,14 @@ def charge_of(event: Event) -> Fraction:
     """What an event added to Σε, from what it says itself."""
     if event.part is not None:
         return Fraction(event.charged)
-    return Fraction(float(np.sqrt(2 * event.rho)))
+    return Fraction(epsilon_of(event.rho))
+
+
+def epsilon_of(rho: float) -> float:
+    """The ε of a step that is asked at ρ."""
+    epsilon = pure_epsilon(rho)
+    assert pure_rho_by_hand(epsilon) == pytest.approx(rho, rel=1e-14)
+    return epsilon
 
 
 def made(
@@ -90,7 +99,7 @@ def made(
     rng = np.random.default_rng(1)
     rows = pa.table({a: rng.integers(0, size, 60) for a, size in SIZES.items()})
     diary: list[str] = []
-    rho = epsilon**2 / 2 * (1 + 2**-30) if rho is None else rho
+    rho = budget_rho(epsilon, 0.0) if rho is None else rho
     ledger, unit = DiaryLedger(diary), unit or Unit()
     run = ledger.open_run("secret", rho=rho, epsilon=epsilon, delta=delta, details={})
     account = Account(ledger, run, rho=rho, epsilon=epsilon, delta=delta)
@@ -117,7 +126,7 @@ def test_equal_shares_always_fit_and_never_add_up_to_more(steps: int, epsilon: f
         run.curator.measure(Counts(("c",)), rho, noise="laplace")
     run.check()
     # ε/steps each, but for rounding: nobody is starved because the others were rounded up.
-    each = [float(np.sqrt(2 * e.rho)) for e in run.account.events]
+    each = [epsilon_of(e.rho) for e in run.account.events]
     np.testing.assert_allclose(each, epsilon / steps, rtol=1e-6)
     assert float(run.account.spent) == pytest.approx(epsilon, rel=1e-9)
 
@@ -204,7 +213,7 @@ def test_too_much_is_refused_before_a_read(name: str) -> None:
         with pytest.raises(BudgetExceeded):
             ASKS[name](run.curator, run.curator.rho * factor)
     assert run.diary == []
-    # √2 times the half of ε is too much after the other half: ε adds up, not ρ.
+    # Half of ρ is more than half of ε, too much after the other half: ε adds up, not ρ.
     run.curator.measure(Counts(("c",)), run.curator.shares([1, 1])[0], noise="laplace")
     before = list(run.diary)
     with pytest.raises(BudgetExceeded):
@@ -222,7 +231,7 @@ def test_everything_is_charged_before_it_is_read(name: str) -> None:
     run.check()
     (event,) = run.account.events
     for cost in (event.cost(run.unit, pure=True), by_hand(event, run.unit)):
-        assert cost == pytest.approx(0.7 / np.sqrt(2), rel=1e-9)
+        assert cost == pytest.approx(epsilon_of(run.curator.rho / 2), rel=1e-9)
 
 
 # Selection.
@@ -289,7 +298,7 @@ def test_the_run_pays_the_most_expensive_part() -> None:
     assert float(run.account.spent) == pytest.approx(4 / 8, rel=1e-9)
     # The first part may still catch up for nothing, and then spend what the run has left.
     first = parts[(0,)]
-    assert np.sqrt(2 * first.remaining) == pytest.approx(6 / 8, rel=1e-9)
+    assert epsilon_of(first.remaining) == pytest.approx(6 / 8, rel=1e-9)
     first.measure(Counts(("b",)), first.remaining, noise="laplace")
     run.check()
     assert float(run.account.spent) == pytest.approx(1.0, rel=1e-9)
@@ -320,7 +329,7 @@ def test_parts_in_turn_and_by_chance() -> None:
             rho = parts[i].remaining * float(rng.choice([0.001, 0.1, 0.5, 1.0]))
             if rho > 0:
                 parts[i].measure(Counts(("b",)), rho, noise="laplace")
-                own[i] += Fraction(float(np.sqrt(2 * rho)))
+                own[i] += Fraction(epsilon_of(rho))
             assert max(own) <= run.account.spent
             assert float(run.account.spent) == pytest.approx(float(max(own)), rel=1e-9)
         run.check()
@@ -333,7 +342,7 @@ def test_a_limit_holds_for_every_part() -> None:
     assert run.diary == []
     for part in parts.values():
         assert tuple(part.domain) == ("b", "c")
-        assert np.sqrt(2 * part.remaining) == pytest.approx(0.25, rel=1e-9)
+        assert epsilon_of(part.remaining) == pytest.approx(0.25, rel=1e-9)
         with pytest.raises(BudgetExceeded):
             part.measure(Counts(("b",)), 1.01 * quarter, noise="laplace")
         for rho in part.shares([1, 1, 1]):
@@ -370,16 +379,19 @@ def test_pure_runs_share_a_budget_with_others() -> None:
     """The ledger's unit is ρ: runs of both kinds add up to at most the dataset's."""
     ledger = Ledger()
     ledger.set_budget("d", rho=0.6, epsilon=8.0, delta=1e-9)
-    run = ledger.open_run("d", rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0, details={})
-    account = Account(ledger, run, rho=0.5 * (1 + 2**-30), epsilon=1.0, delta=0.0)
+    with pytest.raises(OptionError, match="cannot reserve"):
+        ledger.open_run("d", rho=0.5, epsilon=1.0, delta=0.0, details={})  # ε²/2: more than it costs
+    rho = budget_rho(1.0, 0.0)
+    run = ledger.open_run("d", rho=rho, epsilon=1.0, delta=0.0, details={})
+    account = Account(ledger, run, rho=rho, epsilon=1.0, delta=0.0)
     event = Laplace(statistic=Counts(("a",)), scale=1.0, rho=1.0)
     account.perform(Fraction(3, 5), event, lambda: {"indices": []})
     account.perform(Fraction(2, 5), event, lambda: {"indices": []})
-    assert ledger.spent(run) == pytest.approx(0.5, rel=1e-12)
+    assert ledger.spent(run) == pytest.approx(np.tanh(0.5), rel=1e-12)
     ledger.close(run)
-    assert ledger.datasets()[0].remaining == pytest.approx(0.1, rel=1e-9)
+    assert ledger.datasets()[0].remaining == pytest.approx(0.6 - np.tanh(0.5), rel=1e-9)
     with pytest.raises(BudgetExceeded):
-        ledger.open_run("d", rho=0.11, epsilon=1.0, delta=1e-9, details={})
+        ledger.open_run("d", rho=0.14, epsilon=1.0, delta=1e-9, details={})
 
 
 def test_zcdp_is_as_it_was() -> None:
@@ -397,7 +409,7 @@ def test_zcdp_is_as_it_was() -> None:
     assert float(run.recorded) == pytest.approx(0.02, rel=1e-15)
     gaussian, laplace, selection, _ = run.account.events
     assert gaussian.sigma == pytest.approx(np.sqrt(2 / (2 * 0.005)))
-    assert 2 / laplace.scale == pytest.approx(np.sqrt(2 * 0.005))
+    assert 2 * pure_rho_by_hand(1 / laplace.scale) == pytest.approx(0.005)  # two cells move by one each
     assert selection.epsilon == pytest.approx(np.sqrt(8 * 0.0025 / 2))
 
 
@@ -430,8 +442,9 @@ def test_certificates_recheck_and_survive_text(unit: Unit) -> None:
     assert again == certificate or again.events == certificate.events
     assert certificate.is_pure
     assert "δ = 0 (pure)" in certificate.statement
-    # Four tenths, and for the parts the dearest: ε/10·max(1, √2 + 1, 2).
-    assert certificate.epsilon_spent == pytest.approx(0.4 + 0.1 * (np.sqrt(2) + 1), rel=1e-9)
+    # Four tenths, and for the parts the dearest: that of two steps, at 2ρ and at ρ.
+    parts = 0.1 + epsilon_of(2 * pure_rho_by_hand(0.1))
+    assert certificate.epsilon_spent == pytest.approx(0.4 + parts, rel=1e-9)
 
 
 def tampered(certificate: Certificate, number: int, **factors: float) -> Certificate:

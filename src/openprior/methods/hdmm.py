@@ -34,6 +34,7 @@ from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check
 from openprior.methods.shared.query_strategy import QueryPlan, measure_queries, plan_queries
 from openprior.models.base import Model
 from openprior.privacy.curator import Curator
+from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.statistics import Counts, Total
 from openprior.privacy.unit import Unit
 from openprior.progress import phase
@@ -131,7 +132,9 @@ class Hdmm(Mechanism):
 def _words(plan: Strategy, curator: Curator, workload: Workload, rho: float) -> str:
     """The strategy in a sentence: how large an error it expects, which is public."""
     cells = sum(w * curator.domain.size(m) for m, w in zip(workload.marginals, workload.weights, strict=True))
-    error = (plan.loss / rho / cells) ** 0.5
+    # The loss is per ρ, or per ε²/2 in a pure run; with Laplace noise and ρ it is a little less (linear_strategy.py).
+    spent = pure_epsilon(rho) ** 2 / 2 if curator.is_pure else rho
+    error = (plan.loss / spent / cells) ** 0.5
     counts = sum(isinstance(s, Counts | Total) for s in plan.statistics)
     parts = {"marginal": counts, "residual component": len(plan.statistics) - counts}
     measured = " and ".join(how_many(number, thing) for thing, number in parts.items() if number)

@@ -196,7 +196,7 @@ class Ide(Mechanism):
         known = Dependence.of([table], [n], rng)
         if self.choose == "published":
             return cliques(known)
-        free = curator.remaining / (1 + others) ** (2 if curator.is_pure else 1)
+        free = curator.shares([1.0, others])[0]
         return expected_best(known, workload, variances(curator.unit, free, self.noise, pure=curator.is_pure))
 
 

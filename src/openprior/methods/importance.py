@@ -29,8 +29,8 @@ from openprior.methods.base import (
 )
 from openprior.models.base import Model
 from openprior.models.support import SupportModel
-from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
 from openprior.privacy.curator import Curator
+from openprior.privacy.events import Gaussian, Laplace
 from openprior.privacy.regression import LEAST, MOST, MembershipRegression, check_exactness, iterations
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Workload
@@ -88,7 +88,7 @@ class ImportanceWeights(Mechanism):
         table = self.need_public(public)
         self.check_unit(curator.unit)
         k, rho = sum(table.domain.shape), curator.remaining
-        chosen = self.regularisation or self._least(k, curator.n, rho, curator.unit)
+        chosen = self.regularisation or self._least(k, curator.n, rho, curator.unit, curator.is_pure)
         check_exactness(curator.n, table.n, len(table.domain), chosen)
         measured = curator.measure(MembershipRegression.of(table, chosen), rho, noise=self.noise)
         curator.remark(_words(chosen, measured.sigma))
@@ -103,27 +103,26 @@ class ImportanceWeights(Mechanism):
         logs = log_ratios(rows, measured.values)
         return SupportModel(rows, counts * np.exp(logs - logs.max()), float(curator.n))
 
-    def _least(self, coefficients: int, n: int, rho: float, unit: Unit) -> float:
+    def _least(self, coefficients: int, n: int, rho: float, unit: Unit, pure: bool) -> float:
         """The least λ of the grid at which noise moves a row's logarithm by no more than it should; sizes alone decide.
 
         ‖φ‖ = 1, so the noise in β̃·φ(x) has the standard deviation of one coefficient's.
         """
         for regularisation in GRID:
             regression = MembershipRegression(coefficients, regularisation)
-            declared = regression.sensitivity(unit)
-            steps = (
-                math.sqrt(gaussian_sigma_squared(declared.l2_squared, rho))
+            event = (
+                Gaussian.at(regression, rho, unit)
                 if self.noise == "gaussian"
-                else math.sqrt(2) * declared.l1 / pure_epsilon(rho)
+                else Laplace.at(regression, rho, unit, pure=pure)
             )
-            if regression.in_units(steps, unit, lambda: n) <= _TOLERATED:
+            if regression.in_units(event.standard_deviation, unit, lambda: n) <= _TOLERATED:
                 return regularisation
         return GRID[-1]
 
     def outlay(self, sizes: Sizes) -> Outlay | None:
         """Passes over the distinct rows of both tables: how many there are, the regularisation says."""
         k = sum(sizes.layout.domain.shape)
-        chosen = self.regularisation or self._least(k, sizes.rows, sizes.rho, Unit())
+        chosen = self.regularisation or self._least(k, sizes.rows, sizes.rho, Unit(), sizes.delta == 0)
         try:
             check_exactness(sizes.rows, sizes.public_rows, sizes.columns, chosen)
         except PrivacyError:

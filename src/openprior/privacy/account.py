@@ -3,9 +3,9 @@
 A `Purse` is what a curator pays from. The whole run has one; every part of a partition has its own, and all parts
 together cost the run what the most expensive of them has cost so far (parallel composition).
 
-Costs are ρ of zCDP. A run with δ = 0 is *pure*: it counts ε, which adds up by itself, and every step is ε-DP with
-ε = √(2ρ) for the ρ it was asked at. Pure ε-DP is ε²/2-zCDP, and that is what the ledger, whose unit is ρ, is charged:
-E²/2 for the sum E so far, so that runs of both kinds can share a dataset's budget.
+Costs are ρ of zCDP. A run with δ = 0 is *pure*: it counts ε, which adds up by itself, and every step is ε-DP with the
+ε that costs the ρ it was asked at. Pure ε-DP is ε·tanh(ε/2)-zCDP (pure_cost.py), and that is charged to the ledger,
+whose unit is ρ: E·tanh(E/2) for the sum E so far, so that runs of both kinds can share a dataset's budget.
 """
 
 import json
@@ -17,12 +17,13 @@ from fractions import Fraction
 from math import inf, isfinite, nextafter
 
 from openprior.errors import BudgetExceeded, PrivacyError
-from openprior.privacy.calibrate import epsilon_spent, epsilon_within, pure_epsilon
+from openprior.privacy.calibrate import epsilon_spent, epsilon_within
 from openprior.privacy.events import Event, Part
 from openprior.privacy.exact import down, up
 from openprior.privacy.journal import NoJournal, Outcome
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.measurement import Measurement
+from openprior.privacy.pure_cost import pure_epsilon, pure_rho
 from openprior.privacy.refusal import counted
 from openprior.privacy.sealed import SealedJournal
 
@@ -79,7 +80,7 @@ class Account:
         """The largest ρ (to a few last bits) whose step costs at most so much."""
         if not self.pure:
             return down(amount)
-        rho = down(max(amount, Fraction(0)) ** 2 / 2)
+        rho = pure_rho(max(amount, Fraction(0)))
         while rho > 0 and self.cost(rho) > amount:
             rho = nextafter(rho, -inf)
         return rho
@@ -87,7 +88,7 @@ class Account:
     @property
     def rho_spent(self) -> float:
         """What was spent, in ρ."""
-        return float(self.spent**2 / 2 if self.pure else self.spent)
+        return pure_rho(self.spent) if self.pure else float(self.spent)
 
     def perform(self, charge: Fraction, event: Event, act: Callable[[], Outcome]) -> Outcome:
         """Charge, then act, then journal; or repeat what the journal has for just this event.
@@ -110,7 +111,7 @@ class Account:
             )
         if self.before_first is not None and not self.events:
             self.before_first()
-        paid = (self.spent + charge) ** 2 / 2 - self._charged if self.pure else charge
+        paid = Fraction(pure_rho(self.spent + charge)) - self._charged if self.pure else charge
         due = up(max(paid, Fraction(0)))
         self._ledger.charge(self.run, seq, due, details)
         self.spent += charge

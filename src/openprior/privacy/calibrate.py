@@ -3,7 +3,7 @@
 Accounting is zCDP (Bun & Steinke 2016). ρ-zCDP gives (ε, δ)-DP for
 δ = min over α > 1 of exp((α−1)(αρ−ε))/(α−1)·(1−1/α)^α (Canonne, Kamath & Steinke 2020, Proposition 12).
 Conversions round towards more privacy: a ρ obtained from (ε, δ) is never too large, an ε obtained from
-(ρ, δ) never too small, up to the last bits of a double.
+(ρ, δ) never too small, up to the last bits of a double. `pure_cost.py` has the conversions at δ = 0.
 
 >>> rho = rho_from_epsilon_delta(1.0, 1e-9)
 >>> bool(epsilon_from_rho(rho, 1e-9) <= 1.0)
@@ -18,6 +18,7 @@ import numpy as np
 
 from openprior.errors import OptionError
 from openprior.given import shown
+from openprior.privacy.pure_cost import pure_epsilon, pure_epsilon_above, pure_rho
 
 __all__ = [
     "budget_rho",
@@ -30,9 +31,9 @@ __all__ = [
     "exponential_rho",
     "gaussian_rho",
     "gaussian_sigma_squared",
+    "laplace_rho",
+    "laplace_scale",
     "plain_number",
-    "pure_epsilon",
-    "pure_rho",
     "rho_from_epsilon_delta",
 ]
 
@@ -102,18 +103,18 @@ def plain_number(name: str, value: float) -> float:
     raise OptionError(f"{name} ({shown(value)}) must be a number, such as {example}")
 
 
-def pure_rho(epsilon: float) -> float:
-    """The ρ that a pure ε-DP run reserves: ε²/2, with room for rounding every charge up."""
+def _reserved(epsilon: float) -> float:
+    """The ρ that a pure ε-DP run reserves: what it costs, with room for rounding every charge up."""
     if not 1e-9 < epsilon < 1e6:
         raise OptionError(f"epsilon ({epsilon}) must be a positive number; 1.0 is a common choice")
-    return epsilon**2 / 2 * (1 + 2**-30)
+    return pure_rho(epsilon) * (1 + 2**-30)
 
 
 def budget_rho(epsilon: float, delta: float) -> float:
     """The budget in ρ; refuses what doubles cannot convert there and back."""
     epsilon, delta = plain_number("epsilon", epsilon), plain_number("delta", delta)
     if delta == 0:
-        return pure_rho(epsilon)
+        return _reserved(epsilon)
     rho = rho_from_epsilon_delta(epsilon, delta)
     if not rho > 0 or epsilon_from_rho(rho, delta) > epsilon * (1 + 1e-9):
         raise OptionError(
@@ -147,7 +148,7 @@ def _epsilon(rho: float, delta: float) -> float:
 
 def epsilon_spent(rho: float, delta: float) -> float:
     """What ρ is worth at δ, from above; at δ = 0, the ε of one pure run that is charged ρ."""
-    return math.nextafter(pure_epsilon(rho), math.inf) if delta == 0 else epsilon_from_rho(rho, delta)
+    return pure_epsilon_above(rho) if delta == 0 else epsilon_from_rho(rho, delta)
 
 
 def epsilon_within(rho: float, delta: float) -> float:
@@ -182,6 +183,16 @@ def gaussian_rho(l2_squared: float, sigma: float) -> float:
     return l2_squared / (2 * sigma * sigma)
 
 
+def laplace_scale(l1: float, largest: float, rho: float) -> float:
+    """Scale of discrete Laplace noise that costs ρ; in a pure run, the L1 sensitivity is the largest number's, too."""
+    return largest / pure_epsilon(rho * largest / l1)
+
+
+def laplace_rho(l1: float, largest: float, scale: float) -> float:
+    """What Laplace noise costs: Δ₁/s·tanh(Δ∞/(2s)), by the proof in noise.py."""
+    return pure_rho(largest / scale) * l1 / largest
+
+
 def exponential_epsilon(rho: float) -> float:
     """ε of an exponential mechanism (weights exp(ε·s/(2Δ))) that costs ρ = ε²/8, by bounded range."""
     return math.sqrt(8 * rho)
@@ -190,8 +201,3 @@ def exponential_epsilon(rho: float) -> float:
 def exponential_rho(epsilon: float) -> float:
     """What an exponential mechanism (weights exp(ε·s/(2Δ))) costs."""
     return epsilon * epsilon / 8
-
-
-def pure_epsilon(rho: float) -> float:
-    """ε of any ε-DP step (Laplace, permute-and-flip) that costs ρ = ε²/2."""
-    return math.sqrt(2 * rho)

@@ -21,12 +21,13 @@ from openprior.counting.engine import Executor
 from openprior.errors import JournalError, PrivacyError
 from openprior.given import shown
 from openprior.privacy.account import Account, PartPurse, Purse
-from openprior.privacy.calibrate import epsilon_from_rho, pure_epsilon
+from openprior.privacy.calibrate import epsilon_from_rho
 from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, Laplace, Part, PermuteAndFlip
 from openprior.privacy.flat_scores import MarginalScores
 from openprior.privacy.journal import Outcome
 from openprior.privacy.measurement import Measurement
 from openprior.privacy.noise import Noise
+from openprior.privacy.pure_cost import pure_epsilon, pure_rho
 from openprior.privacy.scores import CellScores, Scores, WorstCellScores, check_scores, levels
 from openprior.privacy.statistics import Statistic
 from openprior.privacy.unit import Unit
@@ -116,7 +117,9 @@ class Curator:
     def shares(self, weights: Sequence[float]) -> list[float]:
         """What is left, split for steps that take these shares of it: of ρ, or of ε where the run is pure."""
         left, whole = self.remaining, fsum(weights)
-        return [left * (w / whole) ** (2 if self.is_pure else 1) for w in weights]
+        if self.is_pure:
+            return [pure_rho(pure_epsilon(left) * (w / whole)) for w in weights]
+        return [left * (w / whole) for w in weights]
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""
@@ -136,7 +139,7 @@ class Curator:
         """A statistic with noise that costs ρ.
 
         Proof: one person moves the statistic's whole numbers by its sensitivity at most (proved beside each), noise is
-        calibrated to that (events.py), and discrete noise costs what its continuous namesake does (noise.py). ∎
+        calibrated to that (events.py), and discrete noise costs what noise.py proves. ∎
         """
         if not isinstance(statistic, Statistic):
             raise PrivacyError(f"{shown(statistic)} is no statistic; give one such as Counts(('age', 'sex'))")
@@ -152,8 +155,12 @@ class Curator:
         self.announce(statistic.reads)
         if statistic.reads_rows and not self.__vault.gives_rows:
             raise no_rows()
-        kind = Gaussian if noise == Gaussian.kind else Laplace
-        event = kind.at(statistic, self.__purse.fit(rho), unit)
+        rho = self.__purse.fit(rho)
+        event: Gaussian | Laplace
+        if noise == Gaussian.kind:
+            event = Gaussian.at(statistic, rho, unit)
+        else:
+            event = Laplace.at(statistic, rho, unit, pure=self.is_pure)
 
         def act() -> Outcome:
             exact = np.ascontiguousarray(statistic.read(self.__vault, unit), dtype=np.int64)
@@ -179,7 +186,7 @@ class Curator:
         """The index of a candidate with a high score.
 
         Proof: the levels have the derived sensitivity S exactly (scores.py). The exponential mechanism at ε costs
-        ε²/8, permute-and-flip at ε costs ε²/2 (selection.py). ∎
+        ε²/8, permute-and-flip at ε costs ε·tanh(ε/2) (selection.py). ∎
         """
         return self.select_many(scores, 1, rho, how=how)[0]
 

@@ -4,8 +4,9 @@ An event says which statistic got which noise, or which candidates were chosen f
 partition. Its cost follows from that and the unit alone, so a certificate can be rechecked by anyone: nothing that an
 event says about its own sensitivity is believed, because it says nothing.
 
-Costs (`noise.py` and `selection.py` have the proofs): Gaussian noise Δ₂²/(2σ²) in ρ; Laplace noise Δ₁/scale in ε, and
-any ε-DP step ε²/2 in ρ; the exponential mechanism ε²/8 in ρ by bounded range, and ε in ε.
+Costs (`noise.py`, `selection.py` and `pure_cost.py` have the proofs): Gaussian noise Δ₂²/(2σ²) in ρ; Laplace noise
+ε = Δ₁/scale in ε, and ε·tanh(ε∞/2) with ε∞ = Δ∞/scale in ρ; any other ε-DP step ε·tanh(ε/2) in ρ; the exponential
+mechanism ε²/8 in ρ by bounded range, and ε in ε.
 """
 
 import math
@@ -26,8 +27,10 @@ from openprior.privacy.calibrate import (
     exponential_rho,
     gaussian_rho,
     gaussian_sigma_squared,
-    pure_epsilon,
+    laplace_rho,
+    laplace_scale,
 )
+from openprior.privacy.pure_cost import pure_epsilon, pure_rho
 from openprior.privacy.scores import CellScores, Scores, WorstCellScores
 from openprior.privacy.statistics import Statistic, statistic_from_dict
 from openprior.privacy.strict import Record
@@ -94,13 +97,17 @@ class Event(ABC):
     @abstractmethod
     def _epsilon(self, unit: Unit) -> float: ...
 
-    def cost(self, unit: Unit, *, pure: bool) -> float:
+    def _former_rho(self, unit: Unit) -> float:
+        """What it was charged when any ε-DP step was charged ε²/2, which is more."""
+        return self._rho(unit)
+
+    def cost(self, unit: Unit, *, pure: bool, former: bool = False) -> float:
         """What it costs in ρ, or in ε where the run is pure; inf for noise that has no ε.
 
-        `unit` is the run's; a part derives its own.
+        `unit` is the run's; a part derives its own. `former`: as certificates up to format 3 reckoned ρ.
         """
         unit = unit if self.part is None else unit.part()
-        return self._epsilon(unit) if pure else self._rho(unit)
+        return self._epsilon(unit) if pure else self._former_rho(unit) if former else self._rho(unit)
 
     def to_dict(self) -> dict[str, object]:
         """As JSON."""
@@ -163,9 +170,10 @@ class Laplace(Noisy):
     scale: float
 
     @staticmethod
-    def at(statistic: Statistic, rho: float, unit: Unit) -> "Laplace":
-        """The noise that costs ρ: that of ε = √(2ρ)."""
-        scale = statistic.sensitivity(unit).l1 / pure_epsilon(rho)
+    def at(statistic: Statistic, rho: float, unit: Unit, *, pure: bool) -> "Laplace":
+        """The noise that costs ρ; in a pure run, that of the ε that any ε-DP step has of ρ."""
+        moved = statistic.sensitivity(unit)
+        scale = laplace_scale(moved.l1, moved.l1 if pure else moved.largest, rho)
         return Laplace(statistic=statistic, scale=scale, rho=rho)
 
     @property
@@ -174,6 +182,10 @@ class Laplace(Noisy):
         return self.scale * math.sqrt(2)
 
     def _rho(self, unit: Unit) -> float:
+        moved = self.statistic.sensitivity(unit)
+        return laplace_rho(moved.l1, moved.largest, self.scale)
+
+    def _former_rho(self, unit: Unit) -> float:
         return self._epsilon(unit) ** 2 / 2
 
     def _epsilon(self, unit: Unit) -> float:
@@ -272,6 +284,9 @@ class PermuteAndFlip(Selection):
         return pure_epsilon(rho)
 
     def _rho(self, unit: Unit) -> float:
+        return pure_rho(self.epsilon) * self._times(unit)
+
+    def _former_rho(self, unit: Unit) -> float:
         return self.epsilon**2 / 2 * self._times(unit)
 
 

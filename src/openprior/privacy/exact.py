@@ -8,9 +8,9 @@ True
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import inf, nextafter, sqrt
+from math import inf, nextafter
 
-__all__ = ["down", "exact_sum", "up", "up_root"]
+__all__ = ["down", "exact_sum", "up"]
 
 
 def exact_sum(values: Iterable[float]) -> Fraction:
@@ -30,15 +30,3 @@ def up(value: Fraction) -> float:
     """The smallest double that is not below the value."""
     rounded = float(value)
     return rounded if Fraction(rounded) >= value else nextafter(rounded, inf)
-
-
-def up_root(value: Fraction) -> Fraction:
-    """A number whose square is not below the value, and hardly above it.
-
-    >>> up_root(Fraction(9, 4))
-    Fraction(3, 2)
-    """
-    root = Fraction(sqrt(up(value)))
-    while root * root < value:
-        root = Fraction(nextafter(float(root), inf))
-    return root

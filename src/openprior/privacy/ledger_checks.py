@@ -8,6 +8,7 @@ from openprior.given import finite_number, shown
 from openprior.privacy.calibrate import budget_rho, epsilon_spent
 from openprior.privacy.exact import down, up
 from openprior.privacy.ledger_status import DatasetStatus, unit_words
+from openprior.privacy.pure_cost import pure_rho
 
 __all__ = [
     "check_budget_rho",
@@ -59,9 +60,9 @@ def check_budget_rho(rho: float | None, epsilon: float, delta: float) -> float:
 
 def check_pure(rho: float, epsilon: float, delta: float) -> None:
     """A run of δ = 0 counts with its ε, so it may not reserve more ρ than that ε is worth."""
-    if delta == 0 and rho > epsilon * epsilon / 2 * (1 + 1e-8):
+    if delta == 0 and rho > pure_rho(epsilon) * (1 + 1e-8):
         raise OptionError(
-            f"a run with epsilon = {epsilon:g} at delta = 0 cannot reserve ρ = {rho:g}; give epsilon²/2"
+            f"a run with epsilon = {epsilon:g} at delta = 0 cannot reserve ρ = {rho:g}; give budget_rho(epsilon, 0)"
         )
 
 

@@ -6,10 +6,12 @@ What was spent is rounded up, what a next run could have is rounded down.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import nextafter
 from typing import Literal
 
 from openprior.privacy.calibrate import epsilon_spent, epsilon_within
-from openprior.privacy.exact import down, up, up_root
+from openprior.privacy.exact import down, up
+from openprior.privacy.pure_cost import pure_epsilon_above, pure_rho
 
 __all__ = ["BudgetChange", "DatasetStatus", "LedgerEvent", "RunStatus", "unit_words"]
 
@@ -52,12 +54,13 @@ class RunStatus:
 
     @property
     def pure_committed(self) -> Fraction:
-        """What a pure run counts with in ε: all of it while it is open, √(2ρ) of what it spent afterwards.
+        """What a pure run counts with in ε: all of it while it is open, the ε that costs what it spent afterwards.
 
-        Proof that this is enough: it charges E²/2 or more for the sum E of its ε (account.py), so E ≤ √(2ρ). ∎
+        Proof that this is enough: it charges E·tanh(E/2) or more for the sum E of its ε (account.py; former versions
+        charged E²/2, which is more), so E is not above the ε that costs as much as it spent. ∎
         """
         whole = Fraction(self.epsilon)
-        return whole if self.state == "open" else min(whole, up_root(2 * self.spent))
+        return whole if self.state == "open" else min(whole, Fraction(pure_epsilon_above(up(self.spent))))
 
     @property
     def mechanism(self) -> str:
@@ -125,8 +128,9 @@ class DatasetStatus:
         left = Fraction(self.rho) - self.committed
         if (
             self.delta == 0
-        ):  # here ε adds up, and the square of what is left is less than what is left of the squares
-            left = min(left, max(Fraction(self.epsilon) - self.pure_committed, Fraction(0)) ** 2 / 2)
+        ):  # here ε adds up, and the cost of what is left is less than what is left of the cost
+            free = max(Fraction(self.epsilon) - self.pure_committed, Fraction(0))
+            left = min(left, Fraction(nextafter(pure_rho(free), 0.0)))
         return down(left)
 
     @property

@@ -54,10 +54,10 @@ class MergedCounts(Statistic):
         """That of a marginal.
 
         Proof: every code has one group, so each row lies in one merged cell, and the merged table is a table of counts
-        of cells that are disjoint and hold every row; `Unit.l1`, `Unit.l2_squared` and `Unit.parts_touched` use no more
-        than that. The groups are part of the question, the same for both neighbours. ∎
+        of cells that are disjoint and hold every row; what `Unit` proves of a marginal and its cells uses no more than
+        that. The groups are part of the question, the same for both neighbours. ∎
         """
-        return Sensitivity(unit.l1, unit.l2_squared)
+        return Sensitivity(unit.l1, unit.l2_squared, unit.cell)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The merged table: whole numbers, summed exactly."""

@@ -7,6 +7,11 @@ so that a run can be repeated; whoever knows the seed can subtract the noise, so
 Noise is added to integer counts only. Proof of cost: the discrete Gaussian of parameter σ² on a vector of L2
 sensitivity Δ₂ is Δ₂²/(2σ²)-zCDP, and the discrete Laplace of scale s on a vector of L1 sensitivity Δ₁ is
 (Δ₁/s)-DP, as their continuous namesakes (Canonne, Kamath & Steinke 2020, Theorem 4; Ghosh et al. 2012). ∎
+
+In zCDP the discrete Laplace costs Δ₁/s·tanh(Δ∞/(2s)), with Δ∞ the most that any one number moves. Proof: a number that
+moves by d is (d/s)-DP, which costs d/s·tanh(d/(2s)) ≤ d/s·tanh(Δ∞/(2s)) (pure_cost.py); noise is independent, so Rényi
+divergences of the numbers add up, and their d to Δ₁ at most. ∎ Where Δ∞ = 1 it is exact: the loss of a number that
+moves is ±1/s and nothing between. The continuous noise's ε + e^−ε − 1 would be too little here, most at small scales.
 """
 
 import math

@@ -72,7 +72,7 @@ def exponential_many(
 
 
 def permute_and_flip(levels: NDArray[np.int64], sensitivity: int, epsilon: float, bits: Bits) -> int:
-    """One index by permute-and-flip at ε; costs ρ = ε²/2 (it is ε-DP)."""
+    """One index by permute-and-flip at ε; costs ρ = ε·tanh(ε/2) (it is ε-DP)."""
     gaps, occupied, members, powers = rungs(levels, sensitivity, epsilon)
     heads = [
         c if j == 0 else _binomial(c, w, bits) for j, c, w in zip(occupied, members, powers, strict=True)

@@ -9,6 +9,7 @@ A statistic that was read back from a certificate describes what was measured, s
 large things (query matrices, references, public rows) the certificate has a description only; `read` then refuses.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,14 @@ class Sensitivity:
 
     l1: int
     l2_squared: int
+    one: int | None = None
+    """How far any one of the numbers, where that is known; no further than L1 and L2 in any case."""
+
+    @property
+    def largest(self) -> int:
+        """L∞: the furthest that any one of the numbers moves."""
+        bounds = (self.l1, math.isqrt(self.l2_squared), self.one)
+        return min(bound for bound in bounds if bound is not None)
 
 
 class Vaulted(Counted, Protocol):
@@ -174,8 +183,9 @@ class Counts(Statistic):
         return Counts(canonical(self.columns, layout.full_domain))
 
     def sensitivity(self, unit: Unit) -> Sensitivity:
-        """That of a marginal. Proof: `Unit.l1` and `Unit.l2_squared`; of parts together, `Unit.parts_touched`. ∎"""
-        return Sensitivity(unit.l1, unit.l2_squared)
+        """That of a marginal. Proof: `Unit.l1`, `Unit.l2_squared` and `Unit.cell`; of parts together,
+        `Unit.parts_touched`. ∎"""
+        return Sensitivity(unit.l1, unit.l2_squared, unit.cell)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The table."""
@@ -227,7 +237,7 @@ class CellCount(Statistic):
 
         Proof: one person moves one count by at most Δ (`Unit.cell`); as a vector of length one, L1 = L2 = Δ. ∎
         """
-        return Sensitivity(unit.cell * unit.parts_touched, unit.cell**2 * unit.parts_touched)
+        return Sensitivity(unit.cell * unit.parts_touched, unit.cell**2 * unit.parts_touched, unit.cell)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The one number."""
@@ -263,7 +273,7 @@ class Total(Statistic):
         if unit.n_is_public:
             raise PrivacyError("the number of rows is public under replace-one; use n")
         delta = unit.rows_per_person
-        return Sensitivity(delta * unit.parts_touched, delta**2 * unit.parts_touched)
+        return Sensitivity(delta * unit.parts_touched, delta**2 * unit.parts_touched, delta)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The number of rows."""
@@ -322,9 +332,10 @@ class QueryAnswers(Statistic):
 
         Proof: the change of the counts is u − v with u, v ≥ 0 and ‖u‖₁, ‖v‖₁ ≤ Δ. One row is in at most k queries, so
         ‖W(u − v)‖₁ ≤ k‖u − v‖₁; W, u and v being ≥ 0, ‖W(u − v)‖₂² ≤ ‖Wu‖₂² + ‖Wv‖₂², and ‖Wu‖₂ ≤ ‖u‖₁·√k: so k times
-        a marginal's L1 and squared L2, also within parts. ∎
+        a marginal's L1 and squared L2, also within parts. One query counts rows, which u adds to and v takes from: it
+        moves by Δ at most. ∎
         """
-        return Sensitivity(self.overlap * unit.l1, self.overlap * unit.l2_squared)
+        return Sensitivity(self.overlap * unit.l1, self.overlap * unit.l2_squared, unit.cell)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The exact answers."""

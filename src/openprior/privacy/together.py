@@ -80,13 +80,14 @@ class Together(Statistic):
         """The sum over the parts, each with its factor, squared for L2.
 
         Proof: whatever one person does moves part i by at most its own sensitivity, m times that after its factor;
-        norms of a vector that is put together add up, L1 as they are and L2 squared. The same over the parts of a
-        partition, as each statistic's own bound holds there. ∎
+        norms of a vector that is put together add up, L1 as they are and L2 squared, and its largest number is that of
+        one of them. The same over the parts of a partition, as each statistic's own bound holds there. ∎
         """
         each = [part.sensitivity(unit) for part in self.parts]
         return Sensitivity(
             sum(m * s.l1 for m, s in zip(self.times, each, strict=True)),
             sum(m**2 * s.l2_squared for m, s in zip(self.times, each, strict=True)),
+            max(m * s.largest for m, s in zip(self.times, each, strict=True)),
         )
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:

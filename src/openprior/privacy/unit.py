@@ -65,11 +65,14 @@ class Unit:
         """What a cell's or a total's squared sensitivity must be multiplied by inside a partition.
 
         Proof that the largest charge of any part then pays for all: let the person take u_g rows from part g and
-        bring v_g, with Σu_g, Σv_g ≤ Δ (v = 0 under add/remove), so Σ(u_g² + v_g²) ≤ 2Δ² (≤ Δ²). Every cost is
-        quadratic in its part's change. A marginal moves by ‖·‖₂² ≤ u_g² + v_g²: the parts together cost at most
-        the largest charge at Δ₂² = 2Δ² (Δ²). An L1 score moves by ∝ u_g + v_g, and Σ(u_g + v_g)² ≤ 2Σ(u_g² + v_g²)
-        ≤ (2Δ)²: again at most the largest. One cell moves by ≤ max(u_g, v_g), a total by |u_g − v_g|, and both
-        squares sum to ≤ 2Δ² under replace-one: twice the square of the cell's own sensitivity. ∎
+        bring v_g, with Σu_g, Σv_g ≤ Δ (v = 0 under add/remove). With t_g = (u_g + v_g)/(2Δ) (u_g/Δ), which sum to at
+        most 1, every step of part g costs at most t_g times its charge, so all parts cost at most the largest.
+        Gaussian noise: a marginal moves by ‖·‖₂² ≤ u_g² + v_g² ≤ t_g·2Δ² (t_g·Δ²), as u_g, v_g ≤ Δ. Laplace noise: it
+        moves by ‖·‖₁ ≤ t_g·2Δ (t_g·Δ), and no number by more than Δ∞; so both ‖·‖₁/s and ‖·‖₁/s·tanh(Δ∞/(2s)) are
+        t_g of the charge. An L1 score moves by t_g of its sensitivity, so a selection is (t_g·ε)-DP: t_g²·ε²/8 of an
+        exponential mechanism, and t_g·ε·tanh(t_g·ε/2) of permute-and-flip, are at most t_g of what ε costs.
+        One cell moves by ≤ max(u_g, v_g), a total by |u_g − v_g|: x_g ≤ Δ with Σx_g/Δ ≤ 2 under replace-one, and each
+        step costs at most x_g/Δ of what it costs at Δ: twice that pays for all. ∎
         """
         return 2 if self.partitioned and self.relation is Relation.REPLACE_ONE else 1
 

@@ -117,16 +117,22 @@ class WeightedSums(Statistic):
                 squares[cell] += weight * weight
         return max(sums), max(squares)
 
+    @cached_property
+    def _heaviest(self) -> int:
+        """The largest weight."""
+        return max(max(weights) for _, *weights in self.weights)
+
     def sensitivity(self, unit: Unit) -> Sensitivity:
         """A marginal's, times the largest sum of a column in L1 and the largest sum of squares in squared L2.
 
         Proof: the change of the counts is u − v with u, v ≥ 0 and ‖u‖₁, ‖v‖₁ ≤ Δ (v = 0 under add/remove). A row in
         cell c moves the sums by column W_c, so ‖W(u − v)‖₁ ≤ max‖W_c‖₁·‖u − v‖₁; W, u and v being ≥ 0, ‖W(u − v)‖₂² ≤
         ‖Wu‖₂² + ‖Wv‖₂², and ‖Wu‖₂ ≤ Σu_c‖W_c‖₂ ≤ ‖u‖₁·max‖W_c‖₂. Both are a marginal's bounds times a constant, so
-        what `Unit.parts_touched` proves of marginals in parts holds of them, too. ∎
+        what `Unit.parts_touched` proves of marginals in parts holds of them, too. One sum moves by the larger of Wu and
+        Wv at most, both being ≥ 0: Δ times the largest weight. ∎
         """
         largest, squared = self.column_norms
-        return Sensitivity(largest * unit.l1, squared * unit.l2_squared)
+        return Sensitivity(largest * unit.l1, squared * unit.l2_squared, self._heaviest * unit.cell)
 
     def read(self, vault: Vaulted, unit: Unit) -> Ints:
         """The exact sums."""

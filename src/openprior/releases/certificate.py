@@ -7,6 +7,7 @@ It can say a thing in one way only: a text that is not just what its numbers giv
 
 import hashlib
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -20,8 +21,9 @@ from openprior.display import Sheet, Shown, how_many
 from openprior.errors import OtherFormat, PrivacyError, ReleaseError
 from openprior.given import shown
 from openprior.json_text import parse_json
-from openprior.privacy.calibrate import budget_rho, epsilon_from_rho, pure_epsilon
+from openprior.privacy.calibrate import budget_rho, epsilon_from_rho
 from openprior.privacy.events import Event, Part, event_from_dict
+from openprior.privacy.pure_cost import pure_epsilon, pure_rho
 from openprior.privacy.session import Session
 from openprior.privacy.strict import Record
 from openprior.privacy.unit import Relation, Unit
@@ -30,10 +32,11 @@ from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
-FORMAT = 3
+FORMAT = 4
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
-_READ = (2, FORMAT)
-"""The formats that are read; in 2 a release had all its rows in one file, and all answers in another, and no prior."""
+_READ = (2, 3, FORMAT)
+"""The formats that are read. In 2 a release had all its rows in one file, and all answers in another, and no prior; up
+to 3 any ε-DP step was charged ρ = ε²/2, which is more than it costs."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -190,16 +193,30 @@ class Certificate(Shown):
         else:
             self._recheck_rho(total)
         promised = budget_rho(self.epsilon, self.delta)
+        if self.is_pure and self._is_former:
+            promised = self._pure_rho(self.epsilon)
         if abs(self.rho - promised) > _NEAR * promised:
             raise ReleaseError(
                 f"epsilon = {self.epsilon:g} with delta = {self.delta:g} is rho = {promised:.6g}, not {self.rho:.6g}"
             )
 
+    @property
+    def _is_former(self) -> bool:
+        """Whether any ε-DP step was charged ε²/2. It is more than the step costs, so whoever says so wrongly says that
+        more was spent."""
+        return self.format < FORMAT
+
+    def _pure_rho(self, epsilon: float) -> float:
+        return epsilon**2 / 2 if self._is_former else pure_rho(epsilon)
+
+    def _pure_epsilon(self, rho: float) -> float:
+        return math.sqrt(2 * rho) if self._is_former else pure_epsilon(rho)
+
     def _own(self, number: int, event: Event) -> Fraction:
         """What an event says that it costs, which must be so."""
         try:
-            cost = event.cost(self.unit, pure=self.is_pure)
-            own = pure_epsilon(event.rho) if self.is_pure else event.rho
+            cost = event.cost(self.unit, pure=self.is_pure, former=self._is_former)
+            own = self._pure_epsilon(event.rho) if self.is_pure else event.rho
             if not (cost >= 0 and abs(cost - own) <= 1e-9 * own):
                 name = "epsilon" if self.is_pure else "rho"
                 raise ReleaseError(f"event {number} costs {name} = {cost:.6g} but was charged {own:.6g}")
@@ -219,7 +236,7 @@ class Certificate(Shown):
                 f"the events add up to epsilon = {float(total):.6g}, not {self.epsilon_spent:.6g}"
             )
         for rho, epsilon in ((self.rho, self.epsilon), (self.rho_spent, self.epsilon_spent)):
-            due = epsilon**2 / 2
+            due = self._pure_rho(epsilon)
             if rho < due * (1 - 1e-9):
                 raise ReleaseError(f"epsilon = {epsilon:.6g} gives more than rho = {rho:.6g}")
             if rho > due * (1 + 1e-8):
@@ -290,7 +307,7 @@ def _check_format(values: object) -> None:
     """One of another version is not damaged, only not for us; older ones have no number."""
     found = values.get("format") if isinstance(values, dict) else FORMAT
     if found is None or (type(found) is int and found not in _READ):
-        known = " and ".join(map(str, _READ))
+        known = f"{', '.join(map(str, _READ[:-1]))} and {FORMAT}"
         raise OtherFormat(
             f"made by another version of openprior ({'no format number' if found is None else f'format {found}'}, and "
             f"this one reads formats {known}); open it with that version"

@@ -74,9 +74,9 @@ def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
 
 def seal(draft: Path, certificate: "Certificate") -> None:
     """Write the certificate with the digests of all that lies in the folder: the last thing that is written."""
-    from openprior.releases.certificate import FORMAT
-
-    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft), format=FORMAT).to_json())
+    # Files are alike since 3; from 4 on ε-DP steps are charged less, and an older certificate keeps what it charged.
+    form = max(certificate.format, 3)
+    _write_text(draft / CERTIFICATE, replace(certificate, files=seal_of(draft), format=form).to_json())
 
 
 def _write_text(path: Path, text: str) -> None:

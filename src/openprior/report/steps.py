@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
 from openprior.privacy.merged_counts import MergedCounts
 from openprior.privacy.regression import MembershipRegression
@@ -67,13 +66,13 @@ def steps_of(certificate: Certificate, schema: Schema) -> tuple[Step, ...]:
     """All steps in order."""
     limit = certificate.epsilon if certificate.is_pure else certificate.rho
     return tuple(
-        _step(number, event, schema, certificate.is_pure, limit)
-        for number, event in enumerate(certificate.events, 1)
+        _step(number, event, schema, certificate, limit) for number, event in enumerate(certificate.events, 1)
     )
 
 
-def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -> Step:
-    own = pure_epsilon(event.rho) if pure else event.rho
+def _step(number: int, event: Event, schema: Schema, certificate: Certificate, limit: float) -> Step:
+    epsilon = event.cost(certificate.unit, pure=True)
+    own = epsilon if certificate.is_pure else event.rho
     cost = own if event.charged is None else event.charged
     statistic = event.statistic if isinstance(event, Noisy) else None
     counts_rows = statistic is not None and statistic.is_count
@@ -92,7 +91,7 @@ def _step(number: int, event: Event, schema: Schema, pure: bool, limit: float) -
         kind=event.kind,
         what=_what(event) + _where(event.part, schema),
         sigma=sigma,
-        noise=noise_range(each for _, each in counted) or _noise(event),
+        noise=noise_range(each for _, each in counted) or _noise(event, epsilon),
         cost=cost,
         share=cost / limit if limit else 0.0,
         columns=named,
@@ -194,7 +193,7 @@ def _where(part: Part | None, schema: Schema) -> str:
     return " where " + ", ".join(f"{key} = {labels[key][code]}" for key, code in part.fixed.items())
 
 
-def _noise(event: Event) -> str:
+def _noise(event: Event, epsilon: float) -> str:
     """Of what has none in rows."""
     if isinstance(event, Selection):
         return f"ε = {plain(event.epsilon)}"
@@ -202,7 +201,7 @@ def _noise(event: Event) -> str:
         return f"σ = {count(event.standard_deviation)} weighted rows"
     if isinstance(event, Noisy) and isinstance(event.statistic, MembershipRegression):
         return "in every coefficient"
-    return f"ε = {plain(pure_epsilon(event.rho))}" if isinstance(event, Laplace) else "noise"
+    return f"ε = {plain(epsilon)}" if isinstance(event, Laplace) else "noise"
 
 
 def whole(steps: Iterable[Step]) -> set[frozenset[str]]:

@@ -21,17 +21,17 @@ from openprior.privacy.calibrate import (
     exponential_epsilon,
     gaussian_rho,
     gaussian_sigma_squared,
-    pure_epsilon,
     rho_from_epsilon_delta,
 )
 from openprior.privacy.events import Event, Gaussian, Laplace
 from openprior.privacy.fake import FakeCurator
 from openprior.privacy.noise import SeededNoise
+from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.statistics import CellCount, Counts, Total
 from openprior.privacy.unit import Relation, Unit
 from openprior.releases.certificate import Certificate
 from tests.conftest import random_table
-from tests.formulas import rho_by_hand, sensitivity_by_hand
+from tests.formulas import pure_rho_by_hand, rho_by_hand, sensitivity_by_hand
 
 RHOS = [1e-4, 1e-3, 0.02, 0.5, 4.0, 60.0]
 DELTAS = [1e-3, 1e-6, 1e-9, 1e-15]
@@ -96,7 +96,7 @@ def test_scales_and_costs() -> None:
     for rho in RHOS:
         assert gaussian_rho(2, gaussian_sigma_squared(2, rho) ** 0.5) == pytest.approx(rho, rel=1e-12)
         assert exponential_epsilon(rho) ** 2 / 8 == pytest.approx(rho, rel=1e-12)
-        assert pure_epsilon(rho) ** 2 / 2 == pytest.approx(rho, rel=1e-12)
+        assert pure_rho_by_hand(pure_epsilon(rho)) == pytest.approx(rho, rel=1e-12)
     assert epsilon_from_rho(0.0, 1e-9) == 0.0
     assert delta_from_rho(0.0, 1.0) == 0.0
 

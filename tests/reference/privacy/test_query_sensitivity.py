@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openprior.errors import OpenPriorError, WorkloadError
 from openprior.privacy.account import Account
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
@@ -28,14 +29,14 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
-from tests.formulas import sensitivity_by_hand
+from tests.formulas import largest_by_hand, pure_rho_by_hand, sensitivity_by_hand
 
 SIZES = {"k": 2, "a": 3, "b": 2}
 DOMAIN = Domain(SIZES)
 CELLS = DOMAIN.size()
 ROWS = 3
 EPSILON = 0.5
-RHO = EPSILON**2 / 2
+RHO = float(pure_rho_by_hand(EPSILON))
 UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 2)]
 units = pytest.mark.parametrize("unit", UNITS, ids="{0.relation}-{0.rows_per_person}".format)
 
@@ -78,7 +79,7 @@ def neighbours(unit: Unit) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def curator(h: NDArray[np.int64], unit: Unit, *, delta: float = 1e-9) -> Curator:
     columns = np.unravel_index(np.repeat(np.arange(CELLS), h), DOMAIN.shape)
     rows = pa.table(dict(zip(DOMAIN.attributes, columns, strict=True)))
-    epsilon, rho = (9.0, 9.0) if delta else (2.0, 2.0 * (1 + 2**-30))
+    epsilon, rho = (9.0, 9.0) if delta else (2.0, budget_rho(2.0, 0.0))
     ledger = Ledger()
     run = ledger.open_run("test", rho=rho, epsilon=epsilon, delta=delta, details={})
     return Curator(
@@ -137,7 +138,10 @@ def test_no_answer_moves_by_more_than_is_assumed(text: str, unit: Unit) -> None:
         assert (l1, l2_squared) == (k * unit.l1, k * unit.l2_squared)
     # The noise is right for that: the worst neighbour costs what was paid, in ρ and in ε.
     assert l2_squared / (2 * gaussian["sigma"] ** 2) <= RHO * (1 + 1e-12)
-    assert l1 / laplace["scale"] <= EPSILON * (1 + 1e-12)
+    assert pure_rho_by_hand(change / laplace["scale"]).sum(axis=1).max() <= RHO * (1 + 1e-12)
+    assert change.max() == largest_by_hand(laplace, unit.relation, unit.rows_per_person)
+    pure = event_of(text, unit, "laplace", part=False, delta=0.0)
+    assert l1 / pure["scale"] <= EPSILON * (1 + 1e-12)
 
 
 @units
@@ -156,7 +160,7 @@ def test_one_charge_pays_for_all_parts(text: str, delta: float, unit: Unit) -> N
         if unit.relation is Relation.ADD_REMOVE or text in ATTAINED:
             assert worst == pytest.approx(EPSILON, rel=1e-12)
         return
-    assert (pure**2 / 2).sum(axis=1).max() <= RHO * (1 + 1e-12)
+    assert pure_rho_by_hand(change / laplace["scale"]).sum(axis=(1, 2)).max() <= RHO * (1 + 1e-12)
     gaussian = event_of(text, unit, "gaussian", part=True)
     worst = (change**2).sum(axis=(1, 2)).max() / (2 * gaussian["sigma"] ** 2)
     assert worst <= RHO * (1 + 1e-12)
@@ -399,9 +403,8 @@ def test_no_weighted_sum_moves_by_more_than_is_assumed(name: str, part: bool, un
     elif part:
         assert worst[1] == assumed[1]  # the row with the largest column can go from part to part
     assert worst[1] / (2 * noisy["gaussian"]["sigma"] ** 2) <= RHO * (1 + 1e-12)
-    pure = change.sum(axis=2) / noisy["laplace"]["scale"]
-    assert pure.sum(axis=1).max() <= EPSILON * (1 + 1e-12)
-    assert (pure**2 / 2).sum(axis=1).max() <= RHO * (1 + 1e-12)
+    assert pure_rho_by_hand(change / noisy["laplace"]["scale"]).sum(axis=(1, 2)).max() <= RHO * (1 + 1e-12)
+    assert change.max() <= largest_by_hand(noisy["laplace"], unit.relation, unit.rows_per_person)
 
 
 @pytest.mark.parametrize("name", MATRICES)

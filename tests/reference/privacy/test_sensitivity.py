@@ -34,7 +34,7 @@ from openprior.schema.base import Schema
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Encoder
 from openprior.tables.source import open_source
-from tests.formulas import sensitivity_by_hand
+from tests.formulas import largest_by_hand, pure_rho_by_hand, sensitivity_by_hand
 
 SIZES = {"k": 2, "a": 2, "b": 2}
 DOMAIN = Domain(SIZES)
@@ -346,7 +346,9 @@ def test_measurements(verb: str, unit: Unit) -> None:
     assert sensitivity_by_hand(gaussian, unit.relation, unit.rows_per_person) == (l1, l2_squared)
     # The scales are right for these: the cost of the worst neighbour is what was charged.
     assert l2_squared / (2 * gaussian["sigma"] ** 2) == pytest.approx(RHO, rel=1e-12)
-    assert (l1 / laplace["scale"]) ** 2 / 2 == pytest.approx(RHO, rel=1e-12)
+    costs = pure_rho_by_hand(np.abs(change) / laplace["scale"]).sum(axis=1)
+    assert costs.max() == pytest.approx(RHO, rel=1e-12)
+    assert np.abs(change).max() == largest_by_hand(laplace, unit.relation, unit.rows_per_person)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
@@ -374,22 +376,20 @@ def test_one_charge_pays_for_all_parts(verb: str, noise: str, unit: Unit) -> Non
     if noise == "gaussian":
         costs = (change**2).sum(axis=2) / (2 * event["sigma"] ** 2)
     else:
-        costs = (change.sum(axis=2) / event["scale"]) ** 2 / 2
+        costs = pure_rho_by_hand(change / event["scale"]).sum(axis=2)
     worst = costs.sum(axis=1).max()
-    assert worst <= RHO * (1 + 1e-12)
-    if noise == "gaussian":
-        assert worst == pytest.approx(RHO, rel=1e-12)
-        if unit.relation is Relation.REPLACE_ONE and not verb.startswith("marginal"):
-            # Calibrated to one part's own sensitivity, the parts together would cost twice the charge.
-            assert worst * unit.part().parts_touched == pytest.approx(2 * RHO, rel=1e-12)
-            assert costs.max() == pytest.approx(RHO / 2, rel=1e-12)
+    assert worst == pytest.approx(RHO, rel=1e-12)
+    if unit.relation is Relation.REPLACE_ONE and not verb.startswith("marginal"):
+        # Calibrated to one part's own sensitivity, the parts together would cost twice the charge.
+        assert worst * unit.part().parts_touched == pytest.approx(2 * RHO, rel=1e-12)
+        assert costs.max() == pytest.approx(RHO / 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ids)
 @pytest.mark.parametrize("kind", ["cells", "signed cells", "worst cells", "L1", "jam"])
 @pytest.mark.parametrize("how", ["exponential", "with replacement", "permute-and-flip"])
 def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: Unit) -> None:
-    """A selection whose levels move by s of S costs (s/S)² of its price (range ε·s/S, or ε·s/S-DP)."""
+    """A selection whose levels move by s of S costs what one at ε·s/S does (range ε·s/S, or ε·s/S-DP)."""
     inside = Domain({"a": 2, "b": 2})
     cells = Cells(inside, [("a", "b"), ("a",)])
     scores: Scores
@@ -418,8 +418,9 @@ def test_one_charge_pays_for_selections_in_all_parts(how: str, kind: str, unit: 
     else:
         part_of_whole.select(scores, RHO, how=how)
     (event,) = whole.events
-    price = event.draws * event.epsilon**2 / (2 if how == "permute-and-flip" else 8)
-    worst = (moved**2).sum(axis=1).max() * price
+    own = event.epsilon * moved
+    costs = pure_rho_by_hand(own) if how == "permute-and-flip" else own**2 / 8
+    worst = event.draws * costs.sum(axis=1).max()
     assert worst == pytest.approx(RHO, rel=1e-12)
     if "cells" in kind and unit.relation is Relation.REPLACE_ONE:
         undivided = exponential_epsilon(RHO) ** 2 / 8

@@ -79,9 +79,14 @@ def test_pieces_are_what_was_measured() -> None:
     assert list(alone.pieces(DOMAIN)) == [alone]
 
 
-@pytest.mark.parametrize("kind", [Gaussian, Laplace])
-def test_json_and_back(kind: type[Gaussian] | type[Laplace]) -> None:
-    event = kind.at(together(total=False), 0.01, Unit())
+@pytest.mark.parametrize(
+    "event",
+    [
+        Gaussian.at(together(total=False), 0.01, Unit()),
+        Laplace.at(together(total=False), 0.01, Unit(), pure=False),
+    ],
+)
+def test_json_and_back(event: Gaussian | Laplace) -> None:
     again = event_from_dict(json.loads(json.dumps(event.to_dict())))
     assert again == event
     assert again.cost(Unit(), pure=False) == pytest.approx(0.01, rel=1e-12)

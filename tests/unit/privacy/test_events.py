@@ -30,7 +30,7 @@ from openprior.privacy.unit import Relation, Unit
 from openprior.privacy.weighted_sums import MAX_WEIGHTS, WeightedSums
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
-from tests.formulas import epsilon_by_hand, rho_by_hand, sensitivity_by_hand
+from tests.formulas import epsilon_by_hand, pure_rho_by_hand, rho_by_hand, sensitivity_by_hand
 
 SUMS = WeightedSums("prefixes(b)", ("b",), ((0, 3, 0, 1), (1, 2), (0, 7)))
 STATISTICS: tuple[Statistic, ...] = (
@@ -97,16 +97,18 @@ def test_costs_are_those_by_hand(event: Event, unit: Unit) -> None:
 @pytest.mark.parametrize("rho", [1e-9, 0.02, 3.0])
 def test_calibrated_events_cost_what_was_asked(rho: float, unit: Unit) -> None:
     for statistic in (Counts(("a",)), CellCount(("a",), 0), QueryAnswers("prefixes(b)", ("b",), 3), SUMS):
-        for kind in (Gaussian, Laplace):
-            event = kind.at(statistic, rho, unit)
+        for event in (Gaussian.at(statistic, rho, unit), Laplace.at(statistic, rho, unit, pure=False)):
             assert rho_by_hand(event.to_dict(), unit.relation, unit.rows_per_person) == pytest.approx(rho)
+        pure = Laplace.at(statistic, rho, unit, pure=True)
+        epsilon = epsilon_by_hand(pure.to_dict(), unit.relation, unit.rows_per_person)
+        assert pure_rho_by_hand(epsilon) == pytest.approx(rho)
     for chosen in (Exponential, PermuteAndFlip):
         for candidates in CANDIDATES:
             for draws in (1, 3):
                 event = chosen.at(candidates, rho, unit, draws=draws, pure=False)
                 assert rho_by_hand(event.to_dict(), unit.relation) == pytest.approx(rho)
                 pure = chosen.at(candidates, rho, unit, draws=draws, pure=True)
-                assert epsilon_by_hand(pure.to_dict(), unit.relation) == pytest.approx(math.sqrt(2 * rho))
+                assert pure_rho_by_hand(epsilon_by_hand(pure.to_dict(), unit.relation)) == pytest.approx(rho)
 
 
 def test_an_event_in_a_part_is_worth_what_a_move_between_parts_tells() -> None:

@@ -17,6 +17,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.privacy.ledger_refusals import REFUSALS
 from openprior.privacy.ledger_status import DatasetStatus
 from openprior.privacy.ledger_tables import VERSION, raise_to_version
+from openprior.privacy.pure_cost import pure_rho
 
 ROW = {"person": None, "rows_per_person": 1, "relation": "replace-one"}
 
@@ -136,11 +137,25 @@ def test_a_pure_budget_counts_what_a_run_spent_and_not_what_it_reserved() -> Non
     ledger = Ledger()
     set_budget(ledger, 2.0, 0.0)
     run = start(ledger, 1.5, 0.0)
-    ledger.charge(run, 0, 0.125, {})  # ε = 0.5
+    ledger.charge(run, 0, pure_rho(0.5), {})
     assert status(ledger).epsilon_left == 0.5
     ledger.close(run)
-    assert status(ledger).epsilon_committed == 0.5
-    assert status(ledger).epsilon_left == 1.5
+    assert 0.5 <= status(ledger).epsilon_committed <= 0.5 * (1 + 1e-15)
+    assert status(ledger).epsilon_left == 1.499  # the cost was rounded up
+
+
+def test_a_pure_run_that_was_charged_as_before_counts_with_no_less_than_its_epsilon() -> None:
+    """Former versions charged ε²/2, which is more than ε·tanh(ε/2); what is spent fits neither way into less."""
+    for epsilon in (1e-3, 0.1, 0.5, 1.0, 3.0):
+        ledger = Ledger()
+        ledger.set_budget("survey", epsilon=8.0, delta=0.0)
+        run = start(ledger, 6.0, 0.0)
+        ledger.charge(run, 0, epsilon**2 / 2, {})
+        ledger.close(run)
+        assert epsilon <= status(ledger).epsilon_committed <= 6.0
+        with pytest.raises(BudgetExceeded):
+            start(ledger, 8.0 - epsilon * 0.999, 0.0)
+        start(ledger, 8.0 - status(ledger).epsilon_committed - 1e-9, 0.0)
 
 
 def test_a_pure_budget_takes_pure_runs_only() -> None:

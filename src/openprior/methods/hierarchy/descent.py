@@ -66,7 +66,7 @@ class Descent:
         known = self.groups.dependence(level, n, self.rng)
         pure = self.curator.is_pure
         share = (1 - self.how.totals) * self.split[level]
-        rho = self.curator.remaining * share ** (2 if pure else 1)
+        rho = self.curator.shares([share, 1 - share])[0]
         variance_of = variances(self.curator.unit, rho, self.how.noise, pure=pure)
         return expected_best(known, self.asked, variance_of)
 

@@ -6,8 +6,9 @@
 import math
 
 from openprior.methods.shared.schedule import Even
-from openprior.privacy.calibrate import epsilon_from_rho
+from openprior.privacy.calibrate import epsilon_from_rho, exponential_rho
 from openprior.privacy.curator import Curator
+from openprior.privacy.pure_cost import pure_rho
 
 __all__ = ["advanced_rounds", "per_round_epsilon"]
 
@@ -23,8 +24,8 @@ def advanced_rounds(
     """
     epsilon = curator.epsilon if share == 1 else epsilon_from_rho(share * curator.rho, curator.delta)
     half = per_round_epsilon(epsilon, curator.delta, rounds) / 2
-    select = half**2 / 8 if selection == "exponential" else half**2 / 2
-    measure = half**2 / 2
+    measure = pure_rho(half)
+    select = exponential_rho(half) if selection == "exponential" else measure
     return Even(rounds * (select + measure), rounds, select / (select + measure))
 
 

@@ -37,7 +37,7 @@ def measure_linear(
     `model.standard_errors(marginals)` is how noisy each is, `model.total` the number of rows (public n, or the measured
     one, at least 1).
 
-    rho        what it may cost: at most `curator.remaining`. In a pure run (δ = 0) it is ε = √(2ρ) that is shared out
+    rho        what it may cost: at most `curator.remaining`. In a pure run (δ = 0) it is the ε of it that is shared out
     rng        public randomness for the planner's restarts: the same one plans the same, so a run can be resumed
     noise      "gaussian", or "laplace", which can be pure
     strategy   "best", "marginals" or "residuals" (linear_strategy.py)
@@ -60,7 +60,7 @@ def measured_by(curator: Curator, plan: Strategy, rho: float, noise: str) -> lis
     """Everything that a strategy measures, for ρ in all; one pass over the private table.
 
     All of it is one event and one draw, but for Laplace noise where ρ adds up: as one vector that would be charged
-    (Σε)²/2 for Σε²/2, so there each is measured, charged and written down by itself.
+    Σε·tanh(ε∞/2) with the largest ε∞ of all, so there each is measured, charged and written down by itself.
     """
     if not plan.statistics:
         return []

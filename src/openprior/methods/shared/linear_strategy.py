@@ -79,7 +79,7 @@ def plan_linear(
         raise OptionError(
             f"strategy = residuals needs marginals of at most {MOST_RESIDUAL_CELLS:,} cells; use strategy = marginals"
         )
-    parts = _Parts(burdens, domain, unit, noise)
+    parts = _Parts(burdens, domain, unit, noise, pure=pure)
     both = strategy == "best" and noise == "gaussian" and fits
     if strategy == "residuals" or (both and parts.residuals_are_best()):
         return parts.residuals()
@@ -121,11 +121,13 @@ class _Parts:
     component by itself costs k_B per unit of precision.
     """
 
-    def __init__(self, burdens: Mapping[Marginal, float], domain: Domain, unit: Unit, noise: str) -> None:
+    def __init__(
+        self, burdens: Mapping[Marginal, float], domain: Domain, unit: Unit, noise: str, *, pure: bool
+    ) -> None:
         from scipy.sparse import csr_array
 
         self._names, self._burdens = tuple(burdens), np.array(list(burdens.values()))
-        self._domain, self._unit, self._noise = domain, unit, noise
+        self._domain, self._unit, self._noise, self._pure = domain, unit, noise, pure
         self._counts: list[Statistic] = [Counts(b) if b else Total() for b in burdens]
         self._prices = np.array([self._price(s) for s in self._counts])
         place = {part: i for i, part in enumerate(burdens)}
@@ -136,13 +138,15 @@ class _Parts:
         self._transposed = self._matrix.T.tocsr()
 
     def _price(self, statistic: Statistic) -> float:
-        """The variance at ρ = 1: Δ₂²/2 with Gaussian noise; Δ₁² with Laplace noise, as 2Δ₁²/ε² is at ε²/2 = 1.
+        """The variance times ρ: Δ₂²/2 with Gaussian noise; Δ₁·Δ∞ with Laplace noise of scale s, as 2s² is where
+        Δ₁·Δ∞/(2s²) is ρ, which its cost never passes and hardly falls short of where ρ is small. In a pure run, the
+        variance times ε²/2: Δ₁², as 2Δ₁²/ε² is.
 
         Of residuals, that of the component: their numbers are γ times as much.
         """
         sensitivity = statistic.sensitivity(self._unit)
         if self._noise == "laplace":
-            return float(sensitivity.l1**2)
+            return float(sensitivity.l1 * (sensitivity.l1 if self._pure else sensitivity.largest))
         scale = statistic.scale if isinstance(statistic, Residuals) else 1
         return sensitivity.l2_squared / (2 * scale**2)
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.methods.shared.dependence import Dependence
-from openprior.privacy.calibrate import gaussian_sigma_squared, pure_epsilon
+from openprior.privacy.calibrate import gaussian_sigma_squared, laplace_scale
+from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.domain import Domain
@@ -173,8 +174,9 @@ def variances(unit: Unit, rho: float, noise: str, *, pure: bool) -> dict[int, fl
     where the run is pure."""
     if noise == "gaussian":
         return {k: gaussian_sigma_squared(unit.l2_squared, rho / k) for k in _COUNTS}
-    each = {k: pure_epsilon(rho) / k if pure else pure_epsilon(rho / k) for k in _COUNTS}
-    return {k: 2 * (unit.l1 / e) ** 2 for k, e in each.items()}
+    if pure:
+        return {k: 2 * (k * unit.l1 / pure_epsilon(rho)) ** 2 for k in _COUNTS}
+    return {k: 2 * laplace_scale(unit.l1, unit.cell, rho / k) ** 2 for k in _COUNTS}
 
 
 def within(workload: Workload, attributes: Sequence[str], domain: Domain) -> Workload:

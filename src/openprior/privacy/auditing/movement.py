@@ -5,7 +5,8 @@ the statistic declares (for a selection: the level that moved most, over the sen
 *Cost*: the cost of just this move under the noise that was *in fact* asked for, over what was *in fact* charged; the
 statistic's own sensitivity and the event's own cost do not enter, so a wrong one is seen.
 
-Costs of a move. Gaussian: ‖d‖₂²/(2σ²) in ρ. Laplace: ‖d‖₁/scale in ε, and ε²/2 in ρ. A selection: from the
+Costs of a move. Gaussian: ‖d‖₂²/(2σ²) in ρ. Laplace: ‖d‖₁/scale in ε, and in ρ the sum of ε·tanh(ε/2) over the
+numbers, with ε = |dⱼ|/scale of each. A selection: from the
 probabilities of all candidates on both tables, which are those of the very integers that it draws with: the largest
 log-ratio in ε, and sup over α of D_α/α, both ways, in ρ. Parts of a partition are paid by one charge, so theirs are
 added up first.
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from openprior.privacy.auditing.witness import Draw, Look, Witness
 from openprior.privacy.events import Event, Exponential, Gaussian, Laplace, Noisy, Selection
+from openprior.privacy.pure_cost import pure_rho
 from openprior.privacy.selection import PRECISION, rungs
 from openprior.privacy.unit import Unit
 
@@ -55,7 +57,7 @@ def own_faults(looks: list[Look], witness: Witness) -> Iterator[str]:
     spent = sum((look.charge for look in looks), Fraction(0))
     if spent > account.limit:
         yield f"charge: {float(spent):.6g} was charged of a budget of {float(account.limit):.6g}"
-    due = float(spent**2 / 2 if account.pure else spent)
+    due = pure_rho(spent) if account.pure else float(spent)
     if float(witness.ledger.spent(account.run)) < due * (1 - SLACK):
         yield "charge: the ledger was charged less than the account"
 
@@ -130,7 +132,7 @@ def _of_look(look: Look, other: Look, unit: Unit, *, pure: bool) -> tuple[float,
             price = (
                 (math.inf if squared else 0.0)
                 if pure and gaussian
-                else (squared / (2 * scale**2) if gaussian else _laplace(l1 / scale, pure))
+                else (squared / (2 * scale**2) if gaussian else _laplace(far / scale, pure))
             )
         else:
             ratio = float(far.max()) / draw.sensitivity
@@ -139,13 +141,14 @@ def _of_look(look: Look, other: Look, unit: Unit, *, pure: bool) -> tuple[float,
     return movement, cost
 
 
-def _laplace(epsilon: float, pure: bool) -> float:
-    return epsilon if pure else epsilon**2 / 2
+def _laplace(epsilons: Floats, pure: bool) -> float:
+    """Of independent ε-DP steps, one per number."""
+    return float(np.sum(epsilons if pure else epsilons * np.tanh(epsilons / 2)))
 
 
 def _selection(draw: Draw, other: Draw, pure: bool) -> float:
     if draw.kind != Exponential.kind and len(draw.exact) > _EXACT:
-        moved = float(np.abs(draw.exact - other.exact).max()) / draw.sensitivity
+        moved = np.abs(draw.exact - other.exact).max(keepdims=True) / draw.sensitivity
         return _laplace(moved * draw.scale, pure)
     log_p, log_q = (
         (_exponential_log if d.kind == Exponential.kind else _flip_log)(d.exact, d.sensitivity, d.scale)
