@@ -29,12 +29,13 @@ from openprior.methods.ide import Ide
 from openprior.models.base import Model
 from openprior.models.grouped import GroupedModel
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.events import Event, Noisy
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import Noise, SeededNoise
+from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.run import Budget
 from openprior.privacy.session import Purpose, Session
 from openprior.privacy.statistics import CellCount, Counts
@@ -50,7 +51,7 @@ from openprior.schema.levels import Hierarchy as Above
 from openprior.tables.encode import Encoder, Table, encode_table
 from tests.conftest import quiet, stopping
 from tests.diary import DiaryLedger, DiarySource
-from tests.formulas import epsilon_by_hand, rho_by_hand
+from tests.formulas import epsilon_by_hand, pure_rho_by_hand, rho_by_hand
 
 AREAS = ("10a", "10b", "20a", "20b", "20c", "30a")
 YEARS = ("2018", "2019")
@@ -146,7 +147,7 @@ class Run:
         total = Fraction(0)
         for event in self.account.events:
             own = event.rho
-            own = float(np.sqrt(2 * own)) if pure else own
+            own = pure_epsilon(own) if pure else own
             by_hand = epsilon_by_hand if pure else rho_by_hand
             assert event.cost(self.unit, pure=pure) == pytest.approx(own, rel=1e-9)
             assert by_hand(event.to_dict(), self.unit.relation, self.unit.rows_per_person) == pytest.approx(
@@ -157,21 +158,23 @@ class Run:
         recorded = self.ledger.spent(self.account.run)
         assert recorded <= Fraction(self.budget.rho)
         if pure:
-            assert recorded >= total**2 / 2
-            assert float(recorded) == pytest.approx(float(total**2 / 2), rel=1e-12)
+            due = float(pure_rho_by_hand(float(total)))
+            assert recorded >= due * (1 - 1e-15)
+            assert float(recorded) == pytest.approx(due, rel=1e-12)
         else:
             assert recorded == total
         self.certificate().recheck()
 
     def shares(self) -> list[float]:
         """What each event took of the budget, of ε where the run is pure."""
-        power = 0.5 if self.budget.delta == 0 else 1.0
-        return [(e.rho / self.budget.rho) ** power for e in self.account.events]
+        if self.budget.delta == 0:
+            return [pure_epsilon(e.rho) / self.budget.epsilon for e in self.account.events]
+        return [e.rho / self.budget.rho for e in self.account.events]
 
 
 @functools.cache
 def rho_of(epsilon: float, delta: float) -> float:
-    return rho_from_epsilon_delta(epsilon, delta) if delta else epsilon**2 / 2 * (1 + 2**-30)
+    return budget_rho(epsilon, delta)
 
 
 def made(
@@ -395,8 +398,8 @@ def cost_for(event: Event, left: NDArray[np.int64], entered: NDArray[np.int64], 
         change = np.array([len(entered) - len(left)])
     if event.kind == "gaussian":
         return float((change**2).sum()) / (2 * event.sigma**2)
-    loss = float(np.abs(change).sum()) / event.scale
-    return loss if run.budget.delta == 0 else loss**2 / 2
+    losses = np.abs(change) / event.scale
+    return float((losses if run.budget.delta == 0 else pure_rho_by_hand(losses)).sum())
 
 
 def moves(unit: Unit, seed: int, count: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -1035,7 +1038,7 @@ def test_a_release_with_delta_0_is_pure(relation: Relation, tmp_path: Path) -> N
     again.certificate.recheck()
     assert again.certificate.options["levels"] == [["state"], ["area", "year"]]
     (run,) = Ledger(tmp_path / "budget.sqlite").datasets()[0].runs
-    assert float(run.spent) == pytest.approx(2.0**2 / 2, rel=1e-6)
+    assert float(run.spent) == pytest.approx(pure_rho_by_hand(2.0), rel=1e-6)
     assert set(made.synthetic["area"].to_pylist()) <= set(AREAS)
     first = made.model.answers([("area", "x")])[("area", "x")]
     np.testing.assert_allclose(again.model.answers([("area", "x")])[("area", "x")], first)

@@ -15,7 +15,7 @@ from openprior.methods.hierarchy.method import Hierarchy
 from openprior.methods.ide import Ide
 from openprior.methods.public import PublicProxy
 from openprior.privacy.account import Account
-from openprior.privacy.calibrate import rho_from_epsilon_delta
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SeededNoise
@@ -75,7 +75,7 @@ def tables() -> tuple[pa.Table, Table]:
 def answers(mechanism: Any, epsilon: float, delta: float, seed: int) -> dict[Marginal, NDArray[np.float64]]:
     """Estimated counts [area, cell] of every pair."""
     private, public = tables()
-    rho = rho_from_epsilon_delta(epsilon, delta) if delta else epsilon**2 / 2 * (1 + 2**-30)
+    rho = budget_rho(epsilon, delta)
     ledger = Ledger()
     run = ledger.open_run("made up", rho=rho, epsilon=epsilon, delta=delta, details={})
     curator = Curator(

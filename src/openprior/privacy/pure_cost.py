@@ -35,7 +35,7 @@ def _above(epsilon: Fraction) -> Fraction:
     x = _DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
     y = _DIGITS.exp(_DIGITS.minus(x))
     tanh = _DIGITS.divide(_DIGITS.subtract(Decimal(1), y), _DIGITS.add(Decimal(1), y))
-    return min(Fraction(_DIGITS.multiply(x, tanh)) * (1 + _ROOM), epsilon)
+    return min(Fraction(_DIGITS.multiply(x, tanh)) * (1 + _ROOM), epsilon, epsilon * epsilon / 2)
 
 
 def pure_rho(epsilon: float | Fraction) -> float:

@@ -13,6 +13,7 @@ from openprior.privacy.ledger import Ledger
 from openprior.releases.certificate import Certificate
 from openprior.releases.seal import seal_of
 from tests.conftest import arrow, random_table
+from tests.formulas import pure_rho_by_hand
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 5}
 SCHEMA = op.Schema.from_sizes(SIZES)
@@ -87,13 +88,13 @@ def test_a_release_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
 
 def test_it_is_charged_to_the_releases_dataset_and_refused_beyond_its_budget() -> None:
     ledger = Ledger()
-    ledger.set_budget("survey", rho=0.02, epsilon=0.2, delta=0.0)
+    ledger.set_budget("survey", epsilon=0.2, delta=0.0)
     found = op.estimate_error(made(), PRIVATE, epsilon=0.1, ledger=ledger)
     assert found.is_private
     found.certificate.recheck()
     assert found.certificate.epsilon_spent == pytest.approx(0.1)
     (status,) = ledger.datasets()
-    assert float(status.committed) == pytest.approx(0.1**2 / 2)
+    assert float(status.committed) == pytest.approx(pure_rho_by_hand(0.1))
     with pytest.raises(BudgetExceeded):
         op.estimate_error(made(), PRIVATE, epsilon=0.2, ledger=ledger)
 

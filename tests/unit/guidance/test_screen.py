@@ -9,6 +9,7 @@ from openprior.errors import LedgerError, OptionError
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.statistics import Total
 from tests.conftest import arrow, random_table
+from tests.formulas import pure_rho_by_hand
 
 SIZES = {"a": 4, "b": 3, "c": 2}
 SCHEMA = op.Schema.from_sizes(SIZES)
@@ -80,11 +81,11 @@ def test_it_is_charged_once_for_all_candidates() -> None:
     ledger = Ledger()
     with pytest.raises(LedgerError, match="no budget in this ledger yet"):
         op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
-    ledger.set_budget("survey", rho=0.08, epsilon=0.4, delta=0.0)
+    ledger.set_budget("survey", epsilon=0.4, delta=0.0)
     found = op.screen(PRIVATE, ALL, schema=SCHEMA, epsilon=0.3, ledger=ledger, dataset="survey")
     (status,) = ledger.datasets()
     assert status.name == "survey"
-    assert float(status.committed) == pytest.approx(0.3**2 / 2, rel=1e-6)
+    assert float(status.committed) == pytest.approx(pure_rho_by_hand(0.3), rel=1e-6)
     assert found.certificate.is_private
     found.certificate.recheck()
     assert len(found.certificate.events) == 3

@@ -20,6 +20,7 @@ from openprior.questions.workload import Workload
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 from tests.conftest import arrow, quiet, random_table
+from tests.formulas import pure_rho_by_hand
 
 SIZES = {"age": 6, "sex": 2, "work": 4}
 PRIVATE = random_table(SIZES, 900, 1)
@@ -113,7 +114,7 @@ def test_the_number_of_rows_is_measured_where_it_is_private() -> None:
 
 def test_pure_privacy_from_end_to_end(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "budget.sqlite")
-    ledger.set_budget("survey", rho=2.0, epsilon=2.0, delta=0.0)
+    ledger.set_budget("survey", epsilon=2.0, delta=0.0)
     schema = op.Schema.from_sizes(SIZES)
     made = op.release(
         arrow(PRIVATE),
@@ -134,7 +135,7 @@ def test_pure_privacy_from_end_to_end(tmp_path: Path) -> None:
     assert certificate.epsilon_spent == pytest.approx(1.5)
     assert sum(e.cost(certificate.unit, pure=True) for e in certificate.events) == pytest.approx(1.5)
     assert all(e.kind == "laplace" for e in certificate.events)
-    assert float(ledger.datasets()[0].committed) == pytest.approx(1.5**2 / 2, rel=1e-6)
+    assert float(ledger.datasets()[0].committed) == pytest.approx(pure_rho_by_hand(1.5), rel=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", [op.Tilt(), op.Ide(), op.Hierarchy(), op.Mst()], ids=lambda m: m.name)
@@ -260,12 +261,12 @@ def test_noise_that_is_not_pure_is_refused_by_the_curator_too() -> None:
     from openprior.tables.source import open_source
 
     ledger = Ledger()
-    run = ledger.open_run("d", rho=0.5, epsilon=1.0, delta=0.0, details={})
+    run = ledger.open_run("d", rho=0.4, epsilon=1.0, delta=0.0, details={})
     curator = Curator(
         Vault(Encoder(op.Schema.from_sizes(SIZES), open_source(arrow(PRIVATE)), private=True)),
         unit=Unit(),
         noise=SeededNoise(1),
-        account=Account(ledger, run, rho=0.5, epsilon=1.0, delta=0.0),
+        account=Account(ledger, run, rho=0.4, epsilon=1.0, delta=0.0),
     )
     with pytest.raises(PrivacyError, match="pure"):
         op.Ide().run(curator, PUBLIC, WORK, np.random.default_rng(0), quiet)
@@ -274,7 +275,7 @@ def test_noise_that_is_not_pure_is_refused_by_the_curator_too() -> None:
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_two_pure_releases_share_a_budget_in_rho(relation: Relation, tmp_path: Path) -> None:
-    """ε²/2 each: with room for one and a half, the second is refused and nothing of it is charged."""
+    """ε·tanh(ε/2) each: with room for one and a half, the second is refused and nothing of it is charged."""
     ledger = Ledger(tmp_path / "budget.sqlite")
     ledger.set_budget("survey", rho=0.75, epsilon=9.0, delta=1e-9)
 
@@ -292,13 +293,13 @@ def test_two_pure_releases_share_a_budget_in_rho(relation: Relation, tmp_path: P
             dataset="survey",
         )
 
-    made = again()
+    made, cost = again(), pure_rho_by_hand(1.0)
     made.certificate.recheck()
-    assert made.certificate.rho_spent == pytest.approx(0.5, rel=1e-6)
-    assert float(ledger.datasets()[0].committed) == pytest.approx(0.5, rel=1e-6)
+    assert made.certificate.rho_spent == pytest.approx(cost, rel=1e-6)
+    assert float(ledger.datasets()[0].committed) == pytest.approx(cost, rel=1e-6)
     with pytest.raises(PrivacyError):
         again()
-    assert float(ledger.datasets()[0].committed) == pytest.approx(0.5, rel=1e-6)
+    assert float(ledger.datasets()[0].committed) == pytest.approx(cost, rel=1e-6)
     assert (made.synthetic.num_rows == PRIVATE.n) or relation is Relation.ADD_REMOVE
 
 

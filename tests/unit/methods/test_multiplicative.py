@@ -21,6 +21,7 @@ from openprior.questions.workload import Workload, all_marginals
 from openprior.schema.domain import Domain
 from openprior.tables.encode import Table
 from tests.conftest import quiet, random_table
+from tests.formulas import pure_rho_by_hand
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 PRIVATE = random_table(SIZES, 500, 1)
@@ -74,8 +75,8 @@ def test_costs_are_those_of_the_paper() -> None:
     assert curator.events[1].sigma == pytest.approx(1 / epsilon0)
     curator, _ = fit(PmwPub(rounds=8, guard=0.0, selection="permute-and-flip", noise="laplace"))
     assert [e.kind for e in curator.events[:2]] == ["permute-and-flip", "laplace"]
-    assert curator.events[0].epsilon == pytest.approx(epsilon0)
-    assert curator.events[1].scale == pytest.approx(1 / epsilon0)
+    for epsilon in (curator.events[0].epsilon, 1 / curator.events[1].scale):
+        assert pure_rho_by_hand(epsilon) == pytest.approx(epsilon0**2 / 2)
     assert curator.remaining == pytest.approx(0, abs=1e-12)
 
 

@@ -14,6 +14,7 @@ import pytest
 import openprior as op
 from openprior.evaluation.metrics import evaluate
 from openprior.privacy.events import Candidates, Event, Exponential, event_from_dict
+from openprior.privacy.unit import Unit
 from openprior.releases.certificate import Certificate
 from openprior.releases.result import Release
 from openprior.releases.view import view_of
@@ -209,7 +210,7 @@ FIVE = Schema.from_sizes(dict.fromkeys("abcde", 3))
 
 
 def steps(*said: dict[str, Any], schema: Schema = FIVE) -> Any:
-    c = SimpleNamespace(is_pure=False, epsilon=1.0, rho=1.0, events=events(*said))
+    c = SimpleNamespace(is_pure=False, epsilon=1.0, rho=1.0, unit=Unit(), events=events(*said))
     return steps_of(c, schema)  # type: ignore[arg-type]
 
 
