@@ -33,8 +33,8 @@ from openprior.methods.shared.linear_measuring import measured_by, put_together
 from openprior.methods.shared.linear_strategy import STRATEGIES, Strategy, check_linear, plan_linear
 from openprior.methods.shared.query_strategy import QueryPlan, measure_queries, plan_queries
 from openprior.models.base import Model
+from openprior.privacy.calibrate import pure_epsilon
 from openprior.privacy.curator import Curator
-from openprior.privacy.pure_cost import pure_epsilon
 from openprior.privacy.statistics import Counts, Total
 from openprior.privacy.unit import Unit
 from openprior.progress import phase

@@ -29,8 +29,8 @@ from openprior.methods.base import (
 )
 from openprior.models.base import Model
 from openprior.models.support import SupportModel
+from openprior.privacy.calibrate import gaussian_sigma_squared, laplace_scale
 from openprior.privacy.curator import Curator
-from openprior.privacy.events import Gaussian, Laplace
 from openprior.privacy.regression import LEAST, MOST, MembershipRegression, check_exactness, iterations
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Workload
@@ -110,12 +110,13 @@ class ImportanceWeights(Mechanism):
         """
         for regularisation in GRID:
             regression = MembershipRegression(coefficients, regularisation)
-            event = (
-                Gaussian.at(regression, rho, unit)
+            moved = regression.sensitivity(unit)
+            steps = (
+                math.sqrt(gaussian_sigma_squared(moved.l2_squared, rho))
                 if self.noise == "gaussian"
-                else Laplace.at(regression, rho, unit, pure=pure)
+                else math.sqrt(2) * laplace_scale(moved.l1, moved.l1 if pure else moved.largest, rho)
             )
-            if regression.in_units(event.standard_deviation, unit, lambda: n) <= _TOLERATED:
+            if regression.in_units(steps, unit, lambda: n) <= _TOLERATED:
                 return regularisation
         return GRID[-1]
 

@@ -3,8 +3,8 @@
 A distribution A on the unique public rows starts at the public frequencies. With ε̃ = √(2ρ) and ε₀ = ε̃/√(2T), each
 of T rounds selects a query by |q(A) − q(D)| at cost ε₀²/2, measures it with noise at cost ε₀²/2 and updates A.
 
-Permute-and-flip at ε₀ costs ε₀²/2. The exponential mechanism of the same cost runs at 2ε₀ (`sharp`); at ε₀, as
-Algorithm 1 has it, it costs ε₀²/8, so that T rounds spend 5/8 of ρ and leave the rest unspent.
+Permute-and-flip of that cost runs at ε₀ and a hair more (pure_cost.py). The exponential mechanism of the same cost runs
+at 2ε₀ (`sharp`); at ε₀, as Algorithm 1 has it, it costs ε₀²/8, so that T rounds spend 5/8 of ρ and leave the rest.
 """
 
 import numpy as np

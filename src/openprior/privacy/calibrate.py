@@ -3,7 +3,7 @@
 Accounting is zCDP (Bun & Steinke 2016). ρ-zCDP gives (ε, δ)-DP for
 δ = min over α > 1 of exp((α−1)(αρ−ε))/(α−1)·(1−1/α)^α (Canonne, Kamath & Steinke 2020, Proposition 12).
 Conversions round towards more privacy: a ρ obtained from (ε, δ) is never too large, an ε obtained from
-(ρ, δ) never too small, up to the last bits of a double. `pure_cost.py` has the conversions at δ = 0.
+(ρ, δ) never too small, up to the last bits of a double. Those at δ = 0 are in `pure_cost.py`, and given here, too.
 
 >>> rho = rho_from_epsilon_delta(1.0, 1e-9)
 >>> bool(epsilon_from_rho(rho, 1e-9) <= 1.0)
@@ -34,6 +34,8 @@ __all__ = [
     "laplace_rho",
     "laplace_scale",
     "plain_number",
+    "pure_epsilon",
+    "pure_rho",
     "rho_from_epsilon_delta",
 ]
 

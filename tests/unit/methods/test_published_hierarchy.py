@@ -17,6 +17,7 @@ from openprior.methods.shared.dependence import Dependence
 from openprior.methods.shared.strategy import cliques, roots
 from openprior.models.grouped import GroupedModel
 from openprior.privacy.account import Account
+from openprior.privacy.calibrate import budget_rho
 from openprior.privacy.curator import Curator
 from openprior.privacy.fake import NoNoise
 from openprior.privacy.ledger import Ledger
@@ -69,7 +70,7 @@ class Less(NoNoise):
 
 
 def released(private: pa.Table = PRIVATE, *, less: int = 0) -> tuple[Curator, GroupedModel]:
-    rho, ledger = 0.5 * (1 + 2**-30), Ledger()
+    rho, ledger = budget_rho(1.0, 0.0), Ledger()
     run = ledger.open_run("test", rho=rho, epsilon=1.0, delta=0.0, details={})
     curator = Curator(
         Vault(Encoder(SCHEMA, open_source(private, SCHEMA), private=True, levels=True)),

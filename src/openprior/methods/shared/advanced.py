@@ -6,9 +6,8 @@
 import math
 
 from openprior.methods.shared.schedule import Even
-from openprior.privacy.calibrate import epsilon_from_rho, exponential_rho
+from openprior.privacy.calibrate import epsilon_from_rho, exponential_rho, pure_rho
 from openprior.privacy.curator import Curator
-from openprior.privacy.pure_cost import pure_rho
 
 __all__ = ["advanced_rounds", "per_round_epsilon"]
 

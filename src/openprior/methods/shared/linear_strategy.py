@@ -15,8 +15,9 @@ With Gaussian noise and add/remove residuals are the optimum, because k_B lacks 
 marginal buys that, too, and no strategy of marginals can do without: for all pairs of d columns the optimum wants the
 precision of one column to be √(d−1) where the pairs alone give d − 1. Under replace-one a component's own worst case
 costs more than its share of the worst case of all, so that both together are best. With Laplace noise residuals never
-win: a column of their matrix has an L1 norm of Π2(nᵢ−1)/nᵢ ≥ 1 times a marginal's (and under replace-one two differ by
-no less than a marginal's 2), so the marginal on B tells component B at least as well for the same cost, and more.
+win in a pure run: a column of their matrix has an L1 norm of Π2(nᵢ−1)/nᵢ ≥ 1 times a marginal's (and under replace-one
+two differ by no less than a marginal's 2), so the marginal on B tells component B at least as well for the same cost,
+and more. Where ρ adds up, Gaussian noise does better than either, so Laplace noise is for marginals alone.
 """
 
 import math
@@ -90,7 +91,7 @@ def check_linear(strategy: str, noise: str) -> None:
     """Refuse what never does better than something else."""
     if strategy == "residuals" and noise == "laplace":
         raise OptionError(
-            "strategy = residuals never does better than marginals with Laplace noise; use strategy = marginals"
+            "strategy = residuals is for Gaussian noise; with Laplace noise use strategy = marginals"
         )
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.methods.shared.dependence import Dependence
-from openprior.privacy.calibrate import gaussian_sigma_squared, laplace_scale
-from openprior.privacy.pure_cost import pure_epsilon
+from openprior.privacy.calibrate import gaussian_sigma_squared, laplace_scale, pure_epsilon
 from openprior.privacy.unit import Unit
 from openprior.questions.workload import Marginal, Workload
 from openprior.schema.domain import Domain
