@@ -115,7 +115,9 @@ def expected_loss(chosen: Strategy, work: Workload, unit: Unit, noise: str, powe
     information = np.zeros((size, size))
     for statistic, share in zip(chosen.statistics, chosen.shares, strict=True):
         sensitivity = statistic.sensitivity(unit)
-        spread = sensitivity.l2_squared / 2 if noise == "gaussian" else sensitivity.l1**2
+        # In a pure run (power 2) at ε²/2 = 1, else at Δ₁·Δ∞/(2s²) = 1; the variance is 2s².
+        most = sensitivity.l1 if power == 2 else sensitivity.largest
+        spread = sensitivity.l2_squared / 2 if noise == "gaussian" else sensitivity.l1 * most
         reading = matrix(statistic.marginal)
         if isinstance(statistic, Residuals):
             made = np.eye(1)
