@@ -338,6 +338,18 @@ def test_permute_and_flip_at_the_price_of_the_exponential(monkeypatch: pytest.Mo
     caught(op.audit(Probe(steps), relation="replace-one", runs=4), "(permute-and-flip) costs")
 
 
+def test_laplace_noise_for_numbers_that_move_by_less_than_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if one person moved no cell by more than half a row: L1 and L2 are right, and the cost is not."""
+
+    def steps(curator: Curator) -> Any:
+        curator.measure(Counts(("b",)), 0.5 * curator.remaining, noise="laplace")
+        return area(curator)
+
+    assert audited(Probe(steps), "replace-one").ok
+    monkeypatch.setattr(Sensitivity, "largest", property(lambda self: self.l1 / 4))
+    caught(audited(Probe(steps), "replace-one"), "(laplace, b) costs")
+
+
 @pytest.mark.parametrize("replace_drawn", [False, True])
 def test_many_draws_at_the_price_of_one(monkeypatch: pytest.MonkeyPatch, replace_drawn: bool) -> None:
     at = Selection.at.__func__  # type: ignore[attr-defined]
