@@ -70,11 +70,11 @@ both noises and both formats."""
 
 def made(kind: str, out: Path, **more: Any) -> op.Release:
     """One of the small releases, written to a folder; its noise is secure unless a seed is given."""
-    how = {**_RUNS[kind], **more}
+    how = {"epsilon": 1.0, **_RUNS[kind], **more}
     private, public = (_rows(how["schema"], rows, seed) for rows, seed in ((300, 1), (100, 2)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return op.release(private, public, workload=op.all_marginals(2), epsilon=1.0, out=out, **how)
+        return op.release(private, public, workload=op.all_marginals(2), out=out, **how)
 
 
 def _rows(schema: Schema, rows: int, seed: int) -> pa.Table:

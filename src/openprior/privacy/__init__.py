@@ -16,6 +16,7 @@ events.py             what was done: noise and selections as types, each with it
 strict.py             JSON read with suspicion
 exact.py              exact sums of doubles, and rounding in the safe direction
 calibrate.py          between (ε, δ), ρ and noise scales: pure functions
+pure_cost.py          what an ε-DP step costs in ρ
 noise.py              the only source of noise
 selection.py          exact selection on integers
 regression.py         a regression that may be measured: private rows against public ones

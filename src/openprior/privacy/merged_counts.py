@@ -28,6 +28,7 @@ class MergedCounts(Statistic):
         object.__setattr__(self, "columns", tuple(self.columns))
         if type(self.merging) is not Merging:
             raise PrivacyError(f"the groups of merged counts are {shown(self.merging)}; give a Merging")
+        object.__setattr__(self, "merging", self.merging.own())
         if not self.columns or len(self.columns) != len(self.merging.groups):
             raise PrivacyError("merged counts need columns, and the groups of each one's values")
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.errors import PrivacyError
+from openprior.questions.frozen import frozen
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
@@ -40,6 +41,10 @@ class Merging:
             raise PrivacyError(
                 "groups of merged values are numbered from 0 on, each new one by the next whole number"
             )
+
+    def own(self) -> "Merging":
+        """The same again, which shares nothing that could be changed once it was checked."""
+        return Merging(self.groups)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -74,7 +79,8 @@ class Merging:
         made = []
         for groups, count in zip(self.groups, self.shape, strict=True):
             order = np.argsort(groups, kind="stable")
-            made.append((order, np.searchsorted(np.array(groups)[order], np.arange(count))))
+            starts = np.searchsorted(np.array(groups)[order], np.arange(count))
+            made.append((frozen(order), frozen(starts)))
         return tuple(made)
 
 

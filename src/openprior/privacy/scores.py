@@ -100,6 +100,8 @@ class L1Score:
             raise PrivacyError(
                 f"the score of {self.marginal} is merged by {shown(self.merging)}; give a Merging"
             )
+        if self.merging is not None:
+            object.__setattr__(self, "merging", self.merging.own())
         if not all(abs(v) <= LARGEST for v in (weight, offset, *(c for c, _ in terms))):
             raise PrivacyError(
                 f"the score of {self.marginal} has a number that is not finite, or beyond 2^40"

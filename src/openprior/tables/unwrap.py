@@ -24,9 +24,9 @@ def unreadable(kind: pa.DataType) -> str | None:
         return unreadable(kind.value_type)
     if pa.types.is_union(kind):
         return next((why for i in range(kind.num_fields) if (why := unreadable(kind.field(i).type))), None)
+    if pa.types.is_nested(kind):  # fields stay unnamed: records of rows may have values as keys
+        return f"several values per row ({str(kind).split('<')[0]}); flatten it"
     name = str(kind) if len(str(kind)) <= _LONGEST else str(kind)[:_LONGEST] + "…"
-    if pa.types.is_nested(kind):
-        return f"several values per row ({name}); flatten it"
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
         return f"spans of time ({name}); store them as numbers, of seconds or days, say"
     return None

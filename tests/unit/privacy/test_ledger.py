@@ -431,9 +431,9 @@ def test_a_newer_ledger(tmp_path: Path) -> None:
     path = tmp_path / "budget.sqlite"
     start(Ledger(path), 0.5)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
-    assert "has version 3 and this openprior knows 2; upgrade" in message(Ledger(path), path)
+    assert "has version 4 and this openprior knows 3; upgrade" in message(Ledger(path), path)
 
 
 def test_locked_longer_than_the_timeout(tmp_path: Path) -> None:

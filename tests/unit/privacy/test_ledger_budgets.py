@@ -388,7 +388,7 @@ def test_an_upgrade_that_breaks_off_changes_nothing(tmp_path: Path, monkeypatch:
     steps = raise_to_version.__globals__["_VERSIONS"]
     for last in range(1, len(steps[1])):
         broken = (*steps[1][:last], "CREATE nonsense")
-        monkeypatch.setitem(raise_to_version.__globals__, "_VERSIONS", (steps[0], broken))
+        monkeypatch.setitem(raise_to_version.__globals__, "_VERSIONS", (steps[0], broken, steps[2]))
         with pytest.raises(LedgerError):
             Ledger(path).datasets()
         assert path.read_bytes()[100:] == before[100:]

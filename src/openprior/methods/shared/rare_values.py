@@ -2,8 +2,8 @@
 
 A value is rare if its noisy count is below three standard deviations of the noise (fewer where a method says so). The
 rare values of a column become one group, as in the NIST contest's MST (McKenna, Miklau & Sheldon 2021); where values
-have an order, rare values that follow each other become ranges, each as short as it can be for its noisy sum to stand
-out. Noisy counts alone are looked at.
+have an order, rare values become ranges in that order (values between them that stand out stay as they are), each as
+short as it can be for its noisy sum to stand out. Noisy counts alone are looked at.
 """
 
 import math
