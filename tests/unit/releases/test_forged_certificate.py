@@ -110,14 +110,14 @@ def test_which_values_were_merged_is_what_the_numbers_say(tmp_path: Path) -> Non
         if merged:
             break
     assert merged
-    assert survives(folder, json.dumps(values).encode())
+    assert survives(folder, written(values))
     for groups in merged:
         before, most = list(groups), max(groups)
         early = [min(i, most) for i in range(len(before))]
         groups[:] = (
             [max(0, most + 1 + i - len(before)) for i in range(len(before))] if before == early else early
         )
-        assert not survives(folder, json.dumps(values).encode())
+        assert not survives(folder, written(values))
         groups[:] = before
 
 
