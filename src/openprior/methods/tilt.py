@@ -66,8 +66,10 @@ _SINGLES_ALONE, _MOST_SINGLES, _CLEAR = 0.1, 0.4, 0.03
 """Without one: at least, at most, and as much as brings the mean L1 error of their noise down to so much."""
 _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
-_SURE = 0.01
+_SURE = 0.003
 """Share of the budget that the choice for or against the public table may cost in any case."""
+_ROUNDS = 48, 100
+"""Fewest and most equal rounds that the first share is meant for."""
 _CHOOSING = 0.1, 0.2
 """Least and largest share of a round's budget that pays for choosing; between them, what makes it as sharp as that."""
 _SURPRISING = 2.0
@@ -92,13 +94,15 @@ class Tilt(Mechanism):
     _prior: ClassVar[Prior | None] = None
     """Of one that is prepared; no option, as it says nothing that the public table does not."""
 
-    rounds: int = option(
-        default=100, doc="equal rounds that the first share is meant for; fewer are made if little is found"
+    rounds: int | None = option(
+        default=None,
+        doc="equal rounds that the first share is meant for; fewer are made if little is found; if not given 100, or "
+        "down to 48 where choices beside a public table would be blunt",
     )
     alpha: float | None = option(
         default=None,
-        doc="share of a round's budget that pays for measuring; if not given 0.9, or down to 0.8 as long as choices "
-        "are blunt",
+        doc="share of a round's budget that pays for measuring; if not given 0.9, or down to 0.8 where choices beside "
+        "a public table would be blunt",
     )
     screen: float = option(
         default=0.08,
@@ -111,7 +115,7 @@ class Tilt(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        check(self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
+        check(self.rounds is None or self.rounds >= 1, f"rounds ({self.rounds}) must be at least 1")
         check(self.alpha is None or 0 < self.alpha < 1, f"alpha ({self.alpha}) must be between 0 and 1")
         check(0 < self.screen < 1, f"screen ({self.screen}) must be between 0 and 1")
         check(
@@ -202,7 +206,7 @@ class Tilt(Mechanism):
             + 3e-8 * sizes.columns**2 * min(sizes.public_rows, 16_384)
             + 1e-7 * sizes.columns * sizes.public_rows
         )
-        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds)
+        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds or max(_ROUNDS))
         each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
         fit = 9e-8 * particles * (sizes.columns + rounds)
         rows = min(5e-8 * max(sizes.rows, particles / 4) * sizes.marginals, 1.5)
@@ -214,9 +218,10 @@ class Tilt(Mechanism):
     ) -> bool:
         """Whether to go on with the public prior; not if independent columns come closer to the workload, or will.
 
-        The choice costs what tells apart two models whose errors differ by a few hundredths, or one per cent, which
-        nobody misses; where that much cannot be bought, the noise would decide, and the public prior is kept unasked.
-        Both answer from as many particles; where the workload is large, some of its marginals speak for all.
+        The choice costs what tells apart two models whose errors differ by a few hundredths, or a few thousandths of
+        the budget, which nobody misses; where that much cannot be bought, the noise would decide, and the public prior
+        is kept unasked. Both answer from as many particles; where the workload is large, some of its marginals speak
+        for all.
         """
         sharp = _sharp(curator, tilting.total)
         rho = max(exponential_rho(sharp), _SURE * curator.remaining)
@@ -245,18 +250,15 @@ class Tilt(Mechanism):
         overlaps = workload.overlaps(closure)
         turns = cycle(
             (Cells(curator.domain, some), np.array([overlaps[m] for m in some]))
-            for some in (in_turns(curator.domain, closure) if self.rounds >= _MANY_ROUNDS else [closure])
+            for some in (
+                in_turns(curator.domain, closure)
+                if (self.rounds or min(_ROUNDS)) >= _MANY_ROUNDS
+                else [closure]
+            )
         )
         offered: list[Marginal] = []
         few = int(min(np.clip(16 * tilting.total, 20_000, _FEW_PARTICLES), self._particles(tilting.total)))
-        sharp = exponential_rho(_sharp(curator, tilting.total))
-        schedule = Annealed(
-            lambda: curator.remaining,
-            curator.remaining / self.rounds,
-            growth=2.0,
-            alpha=self.alpha or (lambda rho: 1 - float(np.clip(sharp / rho, *_CHOOSING))),
-            last_takes_rest=True,
-        )
+        schedule = self._schedule(curator, tilting)
 
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
@@ -281,6 +283,19 @@ class Tilt(Mechanism):
 
         select_measure_fit(curator, schedule, propose, candidate, fit, progress)
         return tilting.over(few) if isinstance(tilting, ExactTilting) else tilting
+
+    def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting) -> Annealed:
+        """What rounds spend. With a public table there is less to find, and a blunt choice finds less: where choices
+        would be, rounds are fewer and choosing has a larger share of each."""
+        sharp = exponential_rho(_sharp(curator, tilting.total)) if isinstance(tilting, Tilting) else 0.0
+        most = max(_CHOOSING) * curator.remaining / sharp if sharp else math.inf
+        return Annealed(
+            lambda: curator.remaining,
+            curator.remaining / (self.rounds or float(np.clip(most, *_ROUNDS))),
+            growth=2.0,
+            alpha=self.alpha or (lambda rho: 1 - float(np.clip(sharp / rho, *_CHOOSING))),
+            last_takes_rest=True,
+        )
 
     def _enough_particles(self, tilting: Tilting, sigma: float) -> None:
         """A particle must weigh less than the noise, and there must be several for every cell that asks for some."""
