@@ -51,8 +51,11 @@ def masked(text: str) -> str:
         r"^survey-2023: .*$", "survey-2023: …", text, flags=re.MULTILINE
     )  # what the noise lets screen say
     text = re.sub(
-        r"in column '\w+' \([a-z ]+\)$", "in column …", text, flags=re.MULTILINE
-    )  # where it found most
+        r"^(Before any table is taken|little seems to fall outside the schema): .*\n",
+        "",
+        text,
+        flags=re.MULTILINE,
+    )  # and of the schema
     text = re.sub(
         r"(^  values of .*\n)+", "values of …\n", text, flags=re.MULTILINE
     )  # the columns that are off most

@@ -313,16 +313,17 @@ def leave_uniform(curator: Curator, known: Iterable[Marginal], remedy: str) -> N
 def measured_one_by_one(
     curator: Curator,
     marginals: Sequence[Marginal | Statistic],
-    rho: float,
+    rho: float | Sequence[float],
     what: str = "measuring each column",
 ) -> list[Measurement]:
     """The counts of each (or the statistic that is named), for so much each, or for what is left where shares do not
     quite add up; one phase of work."""
     measured = []
+    shares = [rho] * len(marginals) if isinstance(rho, float) else rho
     with phase(what, len(marginals)) as work:
-        for marginal in marginals:
+        for marginal, share in zip(marginals, shares, strict=True):
             asked = marginal if isinstance(marginal, Statistic) else Counts(marginal)
-            measured.append(curator.measure(asked, min(rho, curator.remaining)))
+            measured.append(curator.measure(asked, min(share, curator.remaining)))
             work.advance()
     return measured
 

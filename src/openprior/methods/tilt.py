@@ -151,8 +151,9 @@ class Tilt(Mechanism):
             first = measured_one_by_one(curator, singles, spent)
             tilting = self._from_public(curator, prior, _total(curator, rows, first), first, workload, rng)
         if tilting is None:
-            share = _for_columns(curator, singles, _total(curator, rows, first)) - spent
-            first += measured_one_by_one(curator, singles, share)
+            shares = _for_columns(curator, singles, _total(curator, rows, first))
+            later = [m for m in singles if shares[m] > spent]
+            first += measured_one_by_one(curator, later, [shares[m] - spent for m in later])
             tilting = ExactTilting(domain, _total(curator, rows, first), _CLIQUES, rng)
             _take_in(tilting, first)
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
@@ -315,13 +316,21 @@ def _sharp(curator: Curator, total: float) -> float:
     return 2 * curator.unit.l1 / (_SHARP * total)
 
 
-def _for_columns(curator: Curator, singles: Sequence[Marginal], total: float) -> float:
+def _for_columns(curator: Curator, singles: Sequence[Marginal], total: float) -> dict[Marginal, float]:
     """What each one-way marginal may cost in all where nothing else is known of the columns: more, the further its
-    noise reaches."""
-    least = _SINGLES_ALONE * curator.remaining / len(singles)
-    values = sum(curator.domain.size(m) for m in singles)
-    noise = expected_noise(noise_of(curator.unit, least), values) / (len(singles) * total)
-    return least * float(np.clip((noise / _CLEAR) ** 2, 1.0, _MOST_SINGLES / _SINGLES_ALONE))
+    noise reaches.
+
+    Shares are in proportion to √n of a column with n values. The noise of all columns together would be smallest with
+    n^⅔; but what is left of it where values are many is smoothed (column_reading.py), and where they are few is not.
+    """
+    parts = np.sqrt([float(curator.domain.size(m)) for m in singles])
+    least = _SINGLES_ALONE * curator.remaining * parts / parts.sum()
+    noise = sum(
+        expected_noise(noise_of(curator.unit, rho), curator.domain.size(m))
+        for m, rho in zip(singles, least, strict=True)
+    ) / (len(singles) * total)
+    more = float(np.clip((noise / _CLEAR) ** 2, 1.0, _MOST_SINGLES / _SINGLES_ALONE))
+    return dict(zip(singles, (more * least).tolist(), strict=True))
 
 
 def _gain_of_columns(
@@ -330,10 +339,10 @@ def _gain_of_columns(
     """How much closer independent columns are to come, in rows, once columns are measured as they are without a public
     table: noise makes up one part of their error, and what they are not, independent, the other. Errors of two sources
     add up about like squares; if both are alike, two fifths of what one loses shows."""
-    later = noise_of(curator.unit, _for_columns(curator, [m.marginal for m in first], total))
+    later = _for_columns(curator, [m.marginal for m in first], total)
     lost = {}
     for m in first:
-        left = min(later / m.sigma, 1.0)  # of the noise
+        left = min(noise_of(curator.unit, later[m.marginal]) / m.sigma, 1.0)  # of the noise
         lost[m.marginal] = (1 - left) * read_column(m.values, m.sigma, total).error
     shares = np.array(workload.weights) / sum(workload.weights)
     return 0.4 * float(

@@ -134,22 +134,32 @@ def make_tilt(
     widest = max((len(b) for b in blocks), default=1)
     attributes = np.zeros((len(blocks), widest), np.int64)
     strides, starts, length = np.zeros_like(attributes), [], 0
-    of: list[list[list[int]]] = [[] for _ in shape]
     for i, block in enumerate(blocks):
         steps = [math.prod(shape[b] for b in block[j + 1 :]) for j in range(len(block))]
         attributes[i, : len(block)], strides[i, : len(block)] = block, steps
-        for a, step in zip(block, steps, strict=True):
-            others = [x for pair in zip(block, steps, strict=True) if pair[0] != a for x in pair]
-            of[a].append([length, step, *others])
         starts.append(length)
         length += math.prod(shape[a] for a in block)
-    links = np.zeros((len(shape), max(1, *(len(o) for o in of)), 2 * widest), np.int64)
+    theta = rng.normal(0, scale, length + 1).astype(np.float32)
+    of: list[list[list[int]]] = [[] for _ in shape]
+    factors: list[float] = []
+    for start, block in zip(starts, blocks, strict=True):
+        for a in block:  # a copy of the block for each of its attributes, whose values come last
+            order = [*(x for x in block if x != a), a]
+            link = [len(factors)]
+            for j, x in enumerate(order[:-1]):
+                link += [x, math.prod(shape[y] for y in order[j + 1 :])]
+            of[a].append(link)
+            for codes in itertools.product(*(range(shape[x]) for x in order)):
+                place = dict(zip(order, codes, strict=True))
+                cell = np.ravel_multi_index([place[x] for x in block], [shape[x] for x in block])
+                factors.append(math.exp(-float(theta[start + cell])))
+    links = np.zeros((len(shape), max(1, *(len(o) for o in of)), 2 * widest - 1), np.uint64)
     for a, own in enumerate(of):
         for j, link in enumerate(own):
             links[a, j, : len(link)] = link
-    theta = rng.normal(0, scale, length + 1).astype(np.float32)
     degrees = np.array([len(o) for o in of])
-    return TiltArrays(attributes, strides, np.array(starts, np.int64), theta, np.exp(-theta), links, degrees)
+    ratios = np.array([*factors, 1.0], np.float32)
+    return TiltArrays(attributes, strides, np.array(starts, np.int64), theta, ratios, links, degrees)
 
 
 def brute_potential(
@@ -268,8 +278,14 @@ def test_tilting_hands_its_blocks_over_as_they_are() -> None:
     assert np.ptp(by_hand) > 0.1
     for a in range(4):
         with_a = [i for i, block in enumerate(blocks) if a in block]
-        assert [int(np.flatnonzero(t.starts == x)[0]) for x in t.links[a, : t.degrees[a], 0]] == with_a
-    np.testing.assert_allclose(t.factors, np.exp(-t.theta), rtol=1e-5)
+        assert t.degrees[a] == len(with_a)
+        for link, i in zip(t.links[a].astype(int), with_a, strict=False):
+            places, strides = link[1::2], link[2::2]  # of the others; where there is none, 0 and 0
+            others = cells[:, places].astype(int) @ strides
+            ratios = t.factors[link[0] + others + cells[:, a]]
+            theta = tilting._blocks[marginals[i]].theta.reshape([SHAPE[x] for x in blocks[i]])
+            wished = np.exp(-theta[tuple(cells[:, x].astype(int) for x in blocks[i])])
+            np.testing.assert_allclose(ratios, wished, rtol=1e-4)
 
 
 def exact_states(

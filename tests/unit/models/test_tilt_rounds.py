@@ -13,6 +13,7 @@ from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates
 from openprior.models.tilted.tilting import Tilting
+from openprior.models.tilted.trust import UNKNOWN, Trust
 from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain
 
@@ -91,3 +92,33 @@ def test_replicates_depend_on_the_seed_and_not_on_threads(monkeypatch: pytest.Mo
 
     np.testing.assert_array_equal(drawn(1, 4), drawn(3, 4))
     assert (drawn(1, 4) != drawn(1, 5)).any()
+
+
+def innovation(
+    rng: np.random.Generator, cells: int, trust: float, sigma: float = 5.0
+) -> tuple[np.ndarray, ...]:
+    """A measurement, and what a model with errors of variance m/λ expected."""
+    expected = rng.exponential(50.0, cells) + 1.0
+    return expected + rng.normal(0, np.sqrt(expected / trust + sigma**2)), expected
+
+
+def test_one_large_marginal_does_not_speak_for_all_others() -> None:
+    """The first, of thousands of cells, shows a bad model; a dozen small ones, later, a good one."""
+    rng, trust = np.random.default_rng(0), Trust(UNKNOWN)
+    values, expected = innovation(rng, 20_000, 0.001)
+    assert trust.hear(values, expected, 25.0) == pytest.approx(0.001, rel=0.3)
+    after_one = trust.value
+    assert after_one < 0.01
+    for _ in range(12):
+        values, expected = innovation(rng, 33, 0.5)
+        assert 0.1 < trust.hear(values, expected, 25.0) < 2.0
+    assert trust.value > 0.1 > 10 * after_one
+
+
+def test_noise_that_hides_everything_says_nothing_of_trust() -> None:
+    rng, trust = np.random.default_rng(1), Trust(0.3)
+    before = trust.value
+    for _ in range(10):
+        values, expected = innovation(rng, 200, 0.3, sigma=1e5)
+        trust.hear(values, expected, 1e10)
+    assert trust.value == pytest.approx(before, rel=0.3)

@@ -83,21 +83,27 @@ def tilt_arrays(domain: Domain, thetas: Mapping[Marginal, Floats]) -> TiltArrays
     strides = np.zeros_like(attributes)
     starts = np.cumsum([0, *(len(t) for t in thetas.values())])[:-1].astype(np.int64)
     of: list[list[list[int]]] = [[] for _ in domain]
-    for b, marginal in enumerate(thetas):
+    copies, begin = [np.ones(1, np.float32)], 1
+    for b, (marginal, theta) in enumerate(thetas.items()):
         places = [domain.position(a) for a in marginal]
-        steps = [domain.size(marginal[j + 1 :]) for j in range(len(marginal))]
-        attributes[b, : len(places)], strides[b, : len(steps)] = places, steps
-        for a, step in zip(places, steps, strict=True):
-            others = [
-                number for other in zip(places, steps, strict=True) if other[0] != a for number in other
-            ]
-            of[a].append([int(starts[b]), step, *others])
+        attributes[b, : len(places)] = places
+        strides[b, : len(places)] = [domain.size(marginal[j + 1 :]) for j in range(len(marginal))]
+        factors = np.exp(-np.clip(theta, -_STEEPEST, _STEEPEST)).astype(np.float32)
+        factors = factors.reshape([domain[a] for a in marginal])
+        for j, a in enumerate(places):
+            others = [k for k in range(len(places)) if k != j]
+            copies.append(factors.transpose([*others, j]).ravel())
+            steps = [domain.size([marginal[k] for k in [*others[i + 1 :], j]]) for i in range(len(others))]
+            pairs = zip((places[k] for k in others), steps, strict=True)
+            of[a].append([begin, *(number for pair in pairs for number in pair)])
+            begin += len(theta)
     most = max(1, *(len(links) for links in of))
-    links = np.zeros((len(domain), most, 2 * widest), np.int64)
+    links = np.zeros((len(domain), most, 2 * widest - 1), np.uint64)
     for a, own in enumerate(of):
         for j, link in enumerate(own):
             links[a, j, : len(link)] = link
     theta = np.concatenate([*thetas.values(), np.zeros(1)])
-    factors = np.exp(-np.clip(theta, -_STEEPEST, _STEEPEST)).astype(np.float32)
     degrees = np.array([len(own) for own in of], np.int64)
-    return TiltArrays(attributes, strides, starts, theta.astype(np.float32), factors, links, degrees)
+    return TiltArrays(
+        attributes, strides, starts, theta.astype(np.float32), np.concatenate(copies), links, degrees
+    )

@@ -17,6 +17,8 @@ from openprior.models.prior.draws import ANCHORS, CLASSES, NETWORKS, PriorArrays
 __all__ = ["CHUNK", "TiltArrays", "potentials", "sweep"]
 
 CHUNK = 8192
+_SIDE = 16
+"""Values whose weights are added up apart."""
 
 Seeds = NDArray[np.uint64]
 Cloud = tuple[NDArray[np.uint16], NDArray[np.int8], NDArray[np.int32]]
@@ -32,10 +34,11 @@ class TiltArrays(NamedTuple):
     starts: NDArray[np.int64]
     theta: NDArray[np.float32]
     factors: NDArray[np.float32]
-    """exp(−θ), so that redrawing an attribute takes no exponential."""
-    links: NDArray[np.int64]
-    """[attribute, block that has it]: where the block begins, the attribute's stride, and then the other attributes and
-    their strides, in turns."""
+    """exp(−θ), so that redrawing an attribute takes no exponential; every block stands here once for each of its
+    attributes, with the values of that attribute side by side, so that the loop over them runs in vectors."""
+    links: NDArray[np.uint64]
+    """[attribute, block that has it]: where its copy begins in `factors`, and then the other attributes and their
+    strides there, in turns."""
     degrees: NDArray[np.int64]
     """How many blocks an attribute has."""
 
@@ -57,19 +60,39 @@ def potentials(t, codes, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _tilt_weights(links, degree, factors, codes, i, size, weights):  # type: ignore[no-untyped-def]
+def _tilt_weights(links, degree, factors, codes, i, size, weights, sums):  # type: ignore[no-untyped-def]
     """Multiply the weights of all values of an attribute of particle i by exp(−Θ); blocks without it, which no value
-    changes, are left out. The sum of the weights."""
+    changes, are left out. The sum of the weights; those of every 16 of them are in `sums`."""
+    # Unsigned numbers: a place that could be negative would be looked at twice, and not in vectors.
+    values = np.uint64(size)
     for j in range(degree):
-        cell, step = links[j, 0], links[j, 1]
-        for k in range(2, links.shape[1], 2):
-            cell += links[j, k + 1] * codes[i, links[j, k]]
-        for v in range(size):
-            weights[v] *= factors[cell + v * step]
+        cell = links[j, 0]
+        for k in range(1, links.shape[1], 2):
+            cell += links[j, k + 1] * np.uint64(codes[i, links[j, k]])
+        for v in range(values):
+            weights[v] *= factors[cell + v]
     mass = 0.0
-    for v in range(size):
-        mass += weights[v]
+    for s in range((size + _SIDE - 1) // _SIDE):
+        first, end = _SIDE * s, min(_SIDE * s + _SIDE, size)
+        a, b = 0.0, 0.0
+        for v in range(first, end - 1, 2):
+            a += weights[v]
+            b += weights[v + 1]
+        if (end - first) % 2:
+            a += weights[end - 1]
+        sums[s] = a + b
+        mass += sums[s]
     return mass
+
+
+@compiled()
+def _pick_summed(weights, sums, size, u):  # type: ignore[no-untyped-def]
+    """A value by its weight; u is uniform times the sum of the weights."""
+    s, last = 0, (size - 1) // _SIDE
+    while s < last and u >= sums[s]:
+        u -= sums[s]
+        s += 1
+    return _SIDE * s + pick(weights, _SIDE * s, min(_SIDE, size - _SIDE * s), u)
 
 
 @compiled()
@@ -155,7 +178,7 @@ def _redraw(p, t, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
     values, factors = p.values, t.factors
     parents, strides, begin, rows_of = p.parents, p.strides, p.index_start, p.row_of
     tables, table, children = p.table_start, p.table, p.children
-    weights = np.empty(values.shape[1])
+    weights, sums = np.empty(values.shape[1]), np.empty(values.shape[1] // _SIDE + 1)
     for a in range(columns):
         size, start, links, degree = sizes[a], starts[a], t.links[a], t.degrees[a]
         if size < 2:
@@ -177,10 +200,10 @@ def _redraw(p, t, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
             else:
                 for v in range(size):
                     weights[v] = values[origin, start + v]
-            mass = _tilt_weights(links, degree, factors, codes, i, size, weights)
+            mass = _tilt_weights(links, degree, factors, codes, i, size, weights, sums)
             if not 0.0 < mass < np.inf:
                 continue
-            v, old = pick(weights, 0, size, uniform(state) * mass), codes[i, a]
+            v, old = _pick_summed(weights, sums, size, uniform(state) * mass), codes[i, a]
             if v == old:
                 continue
             codes[i, a] = v

@@ -25,6 +25,9 @@ TRUSTS = np.exp(np.linspace(math.log(1e-5), math.log(30.0), 60))
 """The values of λ that are considered."""
 _FEW_CELLS = 1 << 13
 """Of a block whose mass is added up in four sums at a time."""
+_FAR = 10.0
+"""The most that κ may be. Where noise is small, κ hardly moves what a cell should have, and what cells without
+particles leave to the others is better shared out by their mass, which comes after the step."""
 
 
 def trust_evidence(values: Floats, expected: Floats, variance: float) -> Floats:
@@ -209,7 +212,7 @@ def _step(  # type: ignore[no-untyped-def]
         excess = sum_ - total
         if abs(excess) < 1e-5 * total:
             break
-        kappa[b] -= min(max(excess / slope, -2.0), 2.0)
+        kappa[b] = min(max(kappa[b] - min(max(excess / slope, -2.0), 2.0), -_FAR), _FAR)
     ratio[:], held[b] = 1.0, beyond
     gaps[b], missing[b], kept = 0.0, 0.0, 0.0
     for j in active[:n]:

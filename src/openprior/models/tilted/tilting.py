@@ -38,6 +38,9 @@ _UNEVEN = 0.5
 """Effective share of the particles below which they are drawn anew."""
 _ENOUGH = 0.3
 """Effective share of weighted fresh draws that is enough to go on with them."""
+_HELD, _LESS = 0.005, 0.8
+"""Share of the mass that the reach of θ may hold back; and what must be left of it, at most, after drawing anew for
+that to be done once more."""
 _MANY = 1 << 14
 """Particles that are worth another thread."""
 _TAKEN = 0.02
@@ -64,6 +67,8 @@ class Tilting:
         """The particles' cells, block by block, with room for more blocks."""
         self._trust = trust or Trust(min(1.0, prior.rows / total) if prior.rows else UNKNOWN)
         self.eased, self.moved, self._fresh_helps = 0, 0, True
+        self._stuck = 0.0
+        """Mass that the last fit left held back, and a little more: drawing anew did not help against it."""
 
     @property
     def demands(self) -> int:
@@ -151,13 +156,17 @@ class Tilting:
 
     def _settle(self, epochs: int, passes: int) -> bool:
         """Rake and renew until nothing asks for more; whether the weights came out even enough."""
+        before = math.inf
         for epoch in range(epochs):
-            held = self._rake(passes) > 0.005 * self.total
+            held = self._rake(passes)
+            wants = max(_HELD * self.total, self._stuck) < held < _LESS * before
             uneven = self.particles.effective < _UNEVEN
-            if not held and (not uneven or epoch >= 2):
+            if not wants and (not uneven or epoch >= 2):
                 break
             if epoch < epochs - 1:
+                before = held
                 self.renew(len(self.particles))
+        self._stuck = held / _LESS
         return self.particles.effective >= _UNEVEN / 2
 
     def renew(self, count: int, *, sweeps: int = 1) -> None:

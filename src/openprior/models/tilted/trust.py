@@ -1,7 +1,9 @@
 """How far a model may be trusted: λ, learnt from what measurements showed of it.
 
-A model's error in a cell of mass m has variance m/λ, about that of a sample of λ·n rows. Every measurement's innovation
-tells how likely each λ is; a marginal's own λ is drawn towards that of the others.
+A model's error in a cell of mass m has variance m/λ, about that of a sample of λ·n rows. Marginals differ: the λ of
+each is log-normal around a common centre, so that one with thousands of cells, however clearly it shows its own λ, says
+no more of the others than that. Every measurement's innovation tells how likely each λ is for its marginal, and so how
+likely each centre is; a marginal's own λ is drawn towards the centre.
 """
 
 import numpy as np
@@ -15,9 +17,13 @@ Floats = NDArray[np.float64]
 
 UNKNOWN = 0.01
 """λ of a model that knows nothing but what it was told of this table, before it is told."""
-_SPREAD, _FADE = 1.5, 0.9
-"""How far the trust in one marginal may be from that in others (log units), and how fast earlier ones are forgotten:
-the model that they spoke of was a worse one."""
+_SPREAD, _APART = 1.5, 1.0
+"""How far, in log units, λ may be from what was guessed of it; and those of marginals from their centre."""
+_FADE = 0.8
+"""How fast earlier measurements are forgotten: the model that they spoke of was a worse one."""
+_LOGS = np.log(TRUSTS)
+_ALIKE = -((_LOGS[:, None] - _LOGS) ** 2) / (2 * _APART**2)
+"""[centre, λ of one marginal]: log density, up to a constant."""
 
 
 class Trust:
@@ -36,5 +42,5 @@ class Trust:
         """Learn from a measurement; what the model may be trusted with about this marginal."""
         evidence = trust_evidence(values, expected, variance)
         own = most_likely(evidence, self.value, _SPREAD)
-        self._evidence = _FADE * self._evidence + evidence
+        self._evidence = _FADE * self._evidence + np.logaddexp.reduce(evidence + _ALIKE, axis=1)
         return own
