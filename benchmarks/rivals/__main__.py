@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.accuracy import DELTA, EPSILONS
-from benchmarks.rivals import picture, results
+from benchmarks.rivals import picture, results, summary
 from benchmarks.rivals.environments import Environment, NotInstalled, cache_folder, environment_of
 from benchmarks.rivals.kept import Asked, Kept, Run
 from benchmarks.rivals.one_run import one_core, run
@@ -134,6 +134,7 @@ def main(words: list[str]) -> None:
                         runs = seeds_of(plan, kept, place, tool, environments[tool.name], method, epsilon)
                         results.put(tool, runs)
                         picture.write()
+                        summary.write()
                         if runs[-1].timed_out:
                             break
 
