@@ -16,8 +16,8 @@ HEADER = """# `tilt` beside the best of the others, without a public table
 By [all runs](rivals.md): the mean L1 error of the rows over all 3-way marginals, δ = 1e-9. *Best of ours*: the better \
 of `aim` and `mst`. *Best other tool*: of its methods that were measured in that cell; the number of its seeds stands \
 behind. *Ratio*: of `tilt` to each; below 1, `tilt` is ahead. The best of several single runs is a lucky one, so on a \
-small table a ratio to it is too large rather than too small. *Time*: of `tilt` in that of our `aim`, in seconds of the \
-processor.
+small table a ratio to it is too large rather than too small. *Time*: of `tilt` in that of our `aim`, in seconds of \
+the processor.
 
 """
 COLUMNS = (
