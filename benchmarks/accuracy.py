@@ -51,9 +51,8 @@ Mean L1 error per marginal ± standard error over the seeds; δ = {DELTA:g}; rep
 *rows*: the synthetic rows; *max*: largest error of one query (model). By `make results`. Seconds are of whatever \
 else the machine was doing, too. The lines of `jam-pgm` and `aim` are older than the limit of the time of their fits \
 and JAM-PGM's published size limit; [what changed](graphical_time.md). Those of `aim` and `mst` are older than \
-[merging rare values](compression.md), those of `tilt` than rounds and shares by the budget. The prior of \
-`tilt` is a function of the public table and the workload: all seeds of a pair share it, so their standard errors do \
-not tell of its own luck.
+[merging rare values](compression.md). The prior of `tilt` is a function of the public table and the workload: all \
+seeds of a pair share it, so their standard errors do not tell of its own luck.
 
 | pair | method | ε | model | rows | max | seconds per run | seeds |
 |---|---|---|---|---|---|---|---|
