@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 UNKNOWN = 0.01
 """λ of a model that knows nothing but what it was told of this table, before it is told."""
 _SPREAD, _APART = 1.5, 1.0
-"""How far, in log units, the centre may be from what was guessed of it; and the λ of marginals from their centre."""
+"""How far, in log units, λ may be from what was guessed of it; and those of marginals from their centre."""
 _FADE = 0.8
 """How fast earlier measurements are forgotten: the model that they spoke of was a worse one."""
 _LOGS = np.log(TRUSTS)
@@ -41,6 +41,6 @@ class Trust:
     def hear(self, values: Floats, expected: Floats, variance: float) -> float:
         """Learn from a measurement; what the model may be trusted with about this marginal."""
         evidence = trust_evidence(values, expected, variance)
-        own = most_likely(evidence, self.value, _APART)
+        own = most_likely(evidence, self.value, _SPREAD)
         self._evidence = _FADE * self._evidence + np.logaddexp.reduce(evidence + _ALIKE, axis=1)
         return own
