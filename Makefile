@@ -62,6 +62,7 @@ bench: $(STAMP) ## speed, with the peer in the same run
 
 results: $(STAMP) ## accuracy tables on the real data, written to benchmarks/results
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.never_hurts
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.linear

@@ -35,8 +35,8 @@ HEADER = f"""# What a wrong public table costs
 
 A made-up population ({N:,} private rows, {len(SIZES)} columns), {M:,} public rows; all 3-way marginals, replace-one, \
 δ = 1e-9. *Model* and *rows*: mean L1 error ± standard error over the seeds. *Ratio*: to the better of `tilt` without \
-a public table, with the same seeds, and of the public table alone; ± the standard error of that quotient, where the \
-better one is `tilt` of the quotient seed by seed. At most 1 means that the public table did not hurt. \
+a public table and of the public table alone, ± its standard error; where `tilt` without one is the better, the \
+quotients are those of the same seeds. At most 1 means that the public table did not hurt. \
 By `python -m benchmarks.never_hurts`.
 
 | public table | ε | model | ratio | rows | ratio | public alone | without | seeds |

@@ -3,7 +3,6 @@ cell by cell, from the table of all runs (results.py). Nothing is measured here.
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.accuracy import EPSILONS
 from benchmarks.rivals.results import RESULTS, TABLE
@@ -70,20 +69,14 @@ def row(table: str, epsilon: str, cell: Cell) -> tuple[str, float | None, float 
     ours = best([line for line in cell if line.tool == "ours" and line is not tilt])
     other = best([line for line in cell if line.tool != "ours"])
     aim = next((line for line in cell if (line.tool, line.method) == ("ours", "aim")), None)
-    words = [table, epsilon, tilt.shown]
-    ratios = []
-    for rival in (ours, other):
-        ratios.append(tilt.error / rival.error if rival else None)
-        seeds = (
-            f" ({rival.name}, {rival.seeds})"
-            if rival and rival is other
-            else f" ({rival.method})"
-            if rival
-            else ""
-        )
-        words += [f"{rival.error:.4f}{seeds}" if rival else "", f"{ratios[-1]:.3f}" if rival else ""]
-    words.append(f"{tilt.seconds / aim.seconds:.1f}" if aim else "")
-    return f"| {' | '.join(words)} |\n", ratios[0], ratios[1]
+    to_ours, to_other = (tilt.error / rival.error if rival else None for rival in (ours, other))
+    words = [
+        *(table, epsilon, tilt.shown),
+        *((f"{ours.error:.4f} ({ours.method})", f"{to_ours:.3f}") if ours else ("", "")),
+        *((f"{other.error:.4f} ({other.name}, {other.seeds})", f"{to_other:.3f}") if other else ("", "")),
+        f"{tilt.seconds / aim.seconds:.1f}" if aim else "",
+    ]
+    return f"| {' | '.join(words)} |\n", to_ours, to_other
 
 
 def mean(ratios: list[float]) -> str:
@@ -96,7 +89,7 @@ def mean(ratios: list[float]) -> str:
     return f"geometric mean {middle:.3f} over {len(ratios)} cells, at most 1.01 in {ahead}, worst {worst:.3f}"
 
 
-def write(path: Path = SUMMARY) -> None:
+def write() -> None:
     """Anew, from the table as it is."""
     cells = read()
     text = HEADER
@@ -114,7 +107,7 @@ def write(path: Path = SUMMARY) -> None:
         if rows:
             text += f"## {relation.capitalize()}\n\nTo the best of ours: {mean(ours)}.\n"
             text += f"To the best other tool: {mean(others)}.\n\n{COLUMNS}{''.join(rows)}\n"
-    path.write_text(text.rstrip() + "\n", encoding="utf-8")
+    SUMMARY.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -50,12 +50,11 @@ def masked(text: str) -> str:
     text = re.sub(
         r"^survey-2023: .*$", "survey-2023: …", text, flags=re.MULTILINE
     )  # what the noise lets screen say
-    text = re.sub(
-        r"^(Before any table is taken|little seems to fall outside the schema): .*\n",
-        "",
-        text,
-        flags=re.MULTILINE,
-    )  # and of the schema
+    schema = r"^(Before any table is taken|little seems to fall outside the schema): .*\n"
+    text, judged = re.subn(
+        schema, "", text, flags=re.MULTILINE
+    )  # one of them, above or below, as the noise has it
+    text = "The schema is judged.\n" * judged + text
     text = re.sub(
         r"(^  values of .*\n)+", "values of …\n", text, flags=re.MULTILINE
     )  # the columns that are off most

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.lines import Lines
 from benchmarks.rivals import __main__ as command
-from benchmarks.rivals import environments, picture, results
+from benchmarks.rivals import environments, picture, results, summary
 from benchmarks.rivals.environments import Environment, NotInstalled
 from benchmarks.rivals.kept import Asked, Kept, Run
 from benchmarks.rivals.one_run import run
@@ -37,6 +37,8 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lines:
     for module in (results, picture):
         monkeypatch.setattr(module, "TABLE", there)
         monkeypatch.setattr(module, "RESULTS", there.path)
+    monkeypatch.setattr(summary, "TABLE", there)
+    monkeypatch.setattr(summary, "SUMMARY", tmp_path / "summary.md")
     return there
 
 
@@ -63,6 +65,27 @@ def test_the_table_keeps_its_order_and_forgets_that_a_tool_could_not_be_had(line
     assert picture.read() == {"titanic": {("dpmm", "mst"): [(1.0, 0.4, 0.0), (10.0, 0.2, 0.0)]}}
     picture.write()
     assert "dpmm mst" in lines.path.with_suffix(".svg").read_text()
+
+
+def test_the_summary_has_the_best_of_each_side_and_leaves_out_what_did_not_finish(lines: Lines) -> None:
+    def put(tool: str, method: str, error: float, seconds: float, words: str = "") -> None:
+        asked = replace(ASKED, tool=tool, method=method)
+        results.put(TOOLS[tool], [Run(asked, 9.0, 0.0, error, seconds, 300.0, words)])
+
+    for tool, method, error, seconds in (
+        ("ours", "tilt", 0.3, 1.0),
+        ("ours", "aim", 0.5, 4.0),
+        ("ours", "mst", 0.4, 0.1),
+        ("dpmm", "mst", 0.6, 9.0),
+        ("opendp", "mst", 0.25, 8.0),
+    ):
+        put(tool, method, error, seconds)
+    put("dpmm", "aim", 0.0, 0.0, words="did not finish in 9 s")
+    summary.write()
+    said = summary.SUMMARY.read_text(encoding="utf-8")
+    assert "| titanic | 1 | 0.3000 | 0.4000 (mst) | 0.750 | 0.2500 (opendp mst, 1) | 1.200 | 0.2 |" in said
+    assert "best of ours: geometric mean 0.750 over 1 cells, at most 1.01 in 1, worst 0.750." in said
+    assert "other tool: geometric mean 1.200 over 1 cells, at most 1.01 in 0, worst 1.200." in said
 
 
 def _is_running(pid: int) -> bool:

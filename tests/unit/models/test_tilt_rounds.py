@@ -7,15 +7,19 @@ import pytest
 
 from openprior.counting.cells import Cells
 from openprior.counting.local import count_table
+from openprior.methods.tilt import _for_columns
 from openprior.models.prior.prior import uniform_prior
 from openprior.models.tilted.independent import independent_prior
+from openprior.models.tilted.moves import _SIDE, _pick_summed
 from openprior.models.tilted.particles import Particles
 from openprior.models.tilted.remainder import left_after
 from openprior.models.tilted.replicates import draw_replicates
 from openprior.models.tilted.tilting import Tilting
 from openprior.models.tilted.trust import UNKNOWN, Trust
+from openprior.privacy.fake import FakeCurator
 from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain
+from openprior.tables.table import Table
 
 DOMAIN = Domain({"a": 3, "b": 7, "c": 40})
 N = 4000.0
@@ -122,3 +126,27 @@ def test_noise_that_hides_everything_says_nothing_of_trust() -> None:
         values, expected = innovation(rng, 200, 0.3, sigma=1e5)
         trust.hear(values, expected, 1e10)
     assert trust.value == pytest.approx(before, rel=0.3)
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 48, 501])
+def test_values_picked_by_sums_are_those_of_their_weights(size: int) -> None:
+    """Every u falls to the value that it lies within, and none, however it is rounded, to one without weight."""
+    rng = np.random.default_rng(size)
+    weights = rng.exponential(1.0, size) * (rng.random(size) < 0.7)
+    weights[0], weights[max(1, size - 20) :] = 1.0, 0.0
+    sums = np.array([weights[s : s + _SIDE].sum() for s in range(0, size, _SIDE)])
+    ends = np.cumsum(weights)
+    for u in rng.random(200) * ends[-1]:
+        assert _pick_summed(weights, sums, size, u) == np.searchsorted(ends, u, side="right")
+    assert weights[_pick_summed(weights, sums, size, ends[-1] * (1 + 1e-9))] > 0
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(10.0, 0.1), (0.001, 0.4)])
+def test_long_columns_get_more_of_what_columns_get(epsilon: float, share: float) -> None:
+    """By the root of their values; a tenth of the budget where noise is small, four where it is large."""
+    rows = np.random.default_rng(0).integers(0, 3, (3, 4000))
+    curator = FakeCurator(Table(DOMAIN, tuple(rows)), epsilon=epsilon)
+    shares = _for_columns(curator, [("a",), ("b",), ("c",)], N)
+    assert sum(shares.values()) == pytest.approx(share * curator.remaining)
+    assert shares["c",] / shares["a",] == pytest.approx(math.sqrt(40 / 3))
+    assert shares["b",] / shares["a",] == pytest.approx(math.sqrt(7 / 3))

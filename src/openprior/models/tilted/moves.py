@@ -89,6 +89,10 @@ def _tilt_weights(links, degree, factors, codes, i, size, weights, sums):  # typ
 def _pick_summed(weights, sums, size, u):  # type: ignore[no-untyped-def]
     """A value by its weight; u is uniform times the sum of the weights."""
     s, last = 0, (size - 1) // _SIDE
+    while (
+        last > 0 and sums[last] <= 0
+    ):  # where rounding leaves something of u, no value without weight is picked
+        last -= 1
     while s < last and u >= sums[s]:
         u -= sums[s]
         s += 1
