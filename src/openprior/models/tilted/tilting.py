@@ -142,11 +142,11 @@ class Tilting:
         again, up to three times in all. Infinitely stiff is the prior, so the fits to come are calmer in any case.
         """
         before = {m: (b.theta.copy(), b.missing, b.kappa) for m, b in self._blocks.items()}
-        cloud, fresh_helps = self.particles.copy(), self._fresh_helps
+        cloud, fresh_helps, stuck = self.particles.copy(), self._fresh_helps, self._stuck
         for attempt in range(_ATTEMPTS):
             if self._settle(epochs, passes) or attempt == _ATTEMPTS - 1:
                 return
-            self.particles, self._fresh_helps = cloud.copy(), fresh_helps
+            self.particles, self._fresh_helps, self._stuck = cloud.copy(), fresh_helps, stuck
             for marginal, block in self._blocks.items():
                 block.theta, block.missing, block.kappa = before[marginal]
                 block.theta = block.theta.copy()
