@@ -275,6 +275,12 @@ _COLUMNS: tuple[Callable[[dict[str, Any]], Column], ...] = (
     lambda w: Integer(name="x", low=0, high=99, missing_values=(str(2**53), "-1"), **w),
     lambda w: Real(name="x", bins=(0.05, 0.25, 7.0, 100.0), missing_values=("0.1", "7", "NA"), **w),
     lambda w: Categorical(name="x", values=("a", "7.0"), missing_values=("7", "1000"), **_no_clip(w)),
+    lambda w: Categorical(name="x", values=("a", "7.0"), missing_values=("7", "inf"), **_no_clip(w)),
+    lambda w: Ordered(
+        name="x", dtype="double", values=(0.1, 7.0), missing_values=("inf", "-inf", "NA"), **_no_open(w)
+    ),
+    lambda w: Integer(name="x", low=0, high=99, missing_values=("7", "-inf"), **w),
+    lambda w: Real(name="x", bins=(0.05, 0.25, 7.0, 100.0), missing_values=("inf", "0.1"), **w),
     lambda w: Boolean(name="x", missing_values=("1", ""), **_no_clip(w)),
     lambda w: Datetime(
         name="x", bins=(_T(1, 1, 1), _T(1970, 1, 1), _T(9999, 1, 1)), missing_values=("0", "1"), **w

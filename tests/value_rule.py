@@ -168,9 +168,12 @@ def _null(column: Column) -> int | str:
 
 
 def _means_missing(column: Column, number: int | float, precision: Any, reading: Reading) -> bool:
-    """Whether missing_values or null_values have the number: 999 by "999" or "999.0", but not by "0999"."""
+    """Whether missing_values or null_values have the number: 999 by "999" or "999.0", not by "0999"; ∞ by "inf"."""
     listed = []
     for token in (*column.missing_values, *reading.null_values):
+        if token in ("inf", "-inf"):
+            listed.append(float(token))
+            continue
         try:
             listed.append(int(token) if token == str(int(float(token))) else float(token))
         except (ValueError, OverflowError):

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from openprior.schema.base import Schema
@@ -160,6 +160,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
 @pytest.mark.filterwarnings("ignore::openprior.errors.OpenPriorWarning")
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(1, 40), st.booleans())
+@example(pa.table({"c0": [0.0, None, float("inf")]}), 1, False)
+@example(pa.table({"c0": ["0", "N", None, "1e400"]}), 1, False)
 def test_a_draft_encodes_its_own_public_table(public: pa.Table, bins: int, as_text: bool) -> None:
     if as_text:
         public = pa.table(

@@ -11,6 +11,7 @@ private table never decides it.
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -21,6 +22,7 @@ from openprior.given import several, shown, text_of
 
 __all__ = [
     "BLANKS",
+    "INFINITE_TOKENS",
     "INT64",
     "MISSING_TOKENS",
     "Boolean",
@@ -33,12 +35,14 @@ __all__ = [
     "canonical_number",
     "free_label",
     "is_string",
+    "numbers_among",
 ]
 
 Label = str | int | float | bool
 
 # Text that means "missing" unless the column says otherwise.
 MISSING_TOKENS = ("", "NA", "N/A", "nan", "NaN", "null", "NULL", "None", "?")
+INFINITE_TOKENS = ("inf", "-inf")
 BLANKS = " \t\n\r\v\f"  # what Arrow's ascii_trim_whitespace removes
 INT64 = range(-(2**63), 2**63)
 
@@ -72,6 +76,12 @@ def canonical_number(label: str) -> int | float | None:
     if label != repr(number) or not math.isfinite(number):
         return None
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def numbers_among(tokens: Iterable[str]) -> tuple[int | float, ...]:
+    """The numbers among texts that mean missing: "999" is 999, and "inf" infinity, which is the label of no value."""
+    found = (float(token) if token in INFINITE_TOKENS else canonical_number(token) for token in tokens)
+    return tuple(number for number in found if number is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +146,7 @@ class Column:
     @property
     def missing_numbers(self) -> tuple[int | float, ...]:
         """The numbers among the texts that mean missing."""
-        found = (canonical_number(token) for token in self.missing_values)
-        return tuple(number for number in found if number is not None)
+        return numbers_among(self.missing_values)
 
     @property
     def is_clipped(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from openprior.errors import SchemaError
 from openprior.given import several, shown, text_of
-from openprior.schema.columns import BLANKS, canonical_number
+from openprior.schema.columns import BLANKS, numbers_among
 
 __all__ = ["PLAIN", "Reading", "date_parts"]
 
@@ -79,8 +79,7 @@ class Reading:
     @property
     def null_numbers(self) -> tuple[int | float, ...]:
         """The numbers among the texts that mean missing: -9 is one, however it is stored."""
-        found = (canonical_number(text) for text in self.null_values)
-        return tuple(number for number in found if number is not None)
+        return numbers_among(self.null_values)
 
     @property
     def is_plain(self) -> bool:

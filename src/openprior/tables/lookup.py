@@ -123,8 +123,9 @@ class Coder:
             # Both by Arrow's rule: Python's makes the last letter of a Greek word another one.
             places = pc.coalesce(places, pc.index_in(pc.utf8_lower(words), pc.utf8_lower(labels)))
         codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
-        if self._any_case and len(self._keys) and places.null_count:
-            parsed = self._numbers(numbers(words, self._reading))  # "1" and "0" for true and false
+        if self._any_case and (len(self._keys) or len(self._absent)) and places.null_count:
+            # "1" and "0" for true and false, and numbers that mean missing.
+            parsed = self._numbers(numbers(words, self._reading))
             codes = np.where(places.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
                 self._dtype
             )

@@ -227,6 +227,68 @@ def test_a_listed_value_cannot_mean_missing() -> None:
         Ordered(name="x", dtype="int64", values=(1, 9), missing_values=("9",))
 
 
+# Infinite numbers.
+
+
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0.0, None, np.inf]),
+        pa.array([0.0, 0.5, 0.5, 1.0, -np.inf, np.inf, np.nan, None] * 9),
+        pa.array([1.0, 2.0, np.inf] * 9, pa.float32()),
+        pa.array([np.inf, None]),
+        pa.array(["0", "1.5", "1e400", None] * 9),
+        pa.array(["0", "1.5", "-1e400", "N"] * 9),
+    ],
+    ids=["least", "with NaN", "single precision", "nothing else", "text", "text with gaps"],
+)
+def test_an_infinite_number_among_codes_is_missing_and_not_other(values: pa.Array, other: bool) -> None:
+    """A null of the synthetic rows cannot stand for a gap and for `other` as well."""
+    public = pa.table({"x": values})
+    with pytest.warns(OpenPriorWarning, match="infinite numbers in .*, taken as missing"):
+        schema = Schema.draft(public, other=other)
+    column, rng = schema["x"], np.random.default_rng(3)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    codes = encode_table(public, schema)
+    lost = [v is None or v == "N" or not np.isfinite(float(v)) for v in values.to_pylist()]
+    assert (codes.columns[0] == column.missing_code).tolist() == lost
+    rows = Decoder.fit(schema, public, rng=rng).decode(codes, rng)
+    assert encode_table(rows, schema).columns[0].tolist() == codes.columns[0].tolist()
+    assert rows["x"].is_null().to_pylist() == lost
+
+
+def test_infinite_numbers_in_a_file(tmp_path: Path) -> None:
+    column, note = drafted(tmp_path, ["0.5", "1.5", "1e400", "N"] * 9, warns=True)
+    assert column == Ordered(
+        name="x",
+        dtype="double",
+        values=(0.5, 1.5),
+        missing=True,
+        missing_values=(*MISSING_TOKENS, "inf", "-inf", "N"),
+        other=True,
+        out_of_domain="other",
+    )
+    assert "has infinite numbers in 9 public rows, taken as missing" in note
+    # Where nothing else is, they are no numbers but words.
+    column, note = drafted(tmp_path, ["1e400", "-1e400"] * 9, warns=False)
+    assert isinstance(column, Categorical) and column.values == ("-1e400", "1e400") and not note
+
+
+@pytest.mark.parametrize("values", [[float(i) for i in range(30)], [i / 7 for i in range(90)]])
+def test_infinite_numbers_are_at_the_ends_of_quantities(values: list[float]) -> None:
+    public = pa.table({"x": [*values, np.inf, -np.inf, None]})
+    schema = Schema.draft(public)  # a warning is an error here
+    column = schema["x"]
+    assert "infinite numbers in 2 public rows, counted at the ends" in schema.notes["x"]
+    codes = encode_table(public, schema).columns[0][-3:].tolist()
+    assert codes == [column.count - 1, 0, column.missing_code]
+    # The line of the note does what it says.
+    line = schema.notes["x"].split(" write ")[1]
+    changed = Schema.from_toml(Schema((column,)).to_toml() + line + "\n")
+    assert encode_table(public, changed).columns[0][-3:].tolist() == [column.missing_code] * 3
+
+
 # Precision, and what many rows have.
 
 

@@ -17,7 +17,8 @@ import pytest
 from openprior.errors import EncodeError, OpenPriorError, SourceError
 from openprior.schema.base import Schema
 from openprior.schema.bins import Datetime, Integer
-from openprior.schema.columns import Boolean, Categorical
+from openprior.schema.columns import Boolean, Categorical, Ordered
+from openprior.schema.reading_rules import Reading
 from openprior.tables.convert import moments
 from openprior.tables.encode import encode_table
 from openprior.tables.identity import owners
@@ -177,6 +178,30 @@ def test_a_sign_for_missing_is_no_other_integer_beside_a_fraction() -> None:
     )
     for beside in ("1", "1.5"):
         assert coder(pa.array([f"{sign + 1}", f"+{sign}", beside])).tolist() == [9, 10, 1]
+
+
+def test_infinity_can_be_a_sign_for_missing() -> None:
+    ends = pa.array([np.inf, -np.inf, 1.0, 2.0])
+    column: dict[str, Any] = {
+        "name": "x",
+        "missing": True,
+        "missing_values": ("inf",),
+        "out_of_domain": "clip",
+    }
+    for coder in (Coder(Integer(low=1, high=2, **column)), Coder(Ordered(values=(1, 2), **column))):
+        for array in (ends, ends.cast(pa.float32()), ends.cast(pa.string()), ends.dictionary_encode()):
+            assert coder(array).tolist() == [2, 0, 0, 1]
+        assert coder(pa.array(["1e400", "Infinity", "-1e400", "9" * 400])).tolist() == [2, 2, 0, 2]
+    by_reading = Coder(Integer(name="x", low=1, high=2, missing=True), Reading(null_values=("inf", "-inf")))
+    assert by_reading(ends).tolist() == [2, 2, 0, 1]
+
+
+def test_a_sign_for_missing_in_a_column_of_yes_and_no() -> None:
+    """A number that means missing does so however it is written, whether or not the labels are numbers."""
+    for values, yes in ((("no", "yes"), "yes"), (("0", "1"), "1"), ((False, True), "true")):
+        kind = "string" if isinstance(values[0], str) else "bool"
+        coder = Coder(Boolean(name="x", dtype=kind, values=values, missing=True, missing_values=("7",)))
+        assert coder(pa.array(["7", "+7", "7.0", "8", yes])).tolist() == [2, 2, 2, coder.outside, 1]
 
 
 def test_words_of_truth_in_greek() -> None:

@@ -91,14 +91,15 @@ def _from_text(
             return listed
     gaps = tuple(gap for gap in _GAPS if pc.any(pc.equal(words, gap)).as_py())
     if gaps:
-        tokens = (*MISSING_TOKENS, *gaps)
-        rest = _present(name, words, counts, (*tokens, *options.reading.null_values), dtype)
+        rest = _present(name, words, counts, (*MISSING_TOKENS, *gaps, *options.reading.null_values), dtype)
         drafted = _guess(rest, dtype, options) if len(rest.values) else None
         if drafted is not None and not isinstance(drafted.column, Categorical):
             said = Notes(name).gaps(*tokens_in(words, counts, gaps))
             return replace(
                 drafted,
-                column=replace(drafted.column, missing=True, missing_values=tokens),
+                column=replace(
+                    drafted.column, missing=True, missing_values=(*drafted.column.missing_values, *gaps)
+                ),
                 remarks=(*drafted.remarks, said),
             )
     drafted = _guess(found, dtype, options)
@@ -133,8 +134,9 @@ def _guess(found: Counts, dtype: str | None, options: Options) -> Drafted:
     figures = plain_numbers(words, options.reading)
     if all_match(figures, _WHOLE):
         return number(found, numbers(figures).merged(), dtype or "int64", options)
-    if all_match(figures, _PLAIN_NUMBER):
-        drafted = number(found, numbers(figures).merged(), dtype or "double", options, whole=False)
+    held = numbers(figures).merged() if all_match(figures, _PLAIN_NUMBER) else np.zeros(0)
+    if np.isfinite(held).any():  # 1e400 alone is a word
+        drafted = number(found, held, dtype or "double", options, whole=False)
         thousands = three_digits(found.name, words) if options.reading.has_plain_numbers else None
         return drafted if thousands is None else replace(drafted, remarks=(*drafted.remarks, thousands))
     return _as_moments(found, dtype, options) or _as_words(found, options)

@@ -3,6 +3,9 @@
 A number outside a list of codes is no neighbour of any: 3 is not nearly 2 if they are regions. So lists have `other`.
 Ranges and bins are of quantities, and their ends are open. A value that many rows have (zero incomes) gets a bin one
 step wide, and so does one that stands for missing (999), so that neither is spread over its neighbours.
+
+An infinite number is at an open end. A list has none and cannot hold it, so there it is missing: as `other` it would be
+a null in the synthetic rows, which are read as missing.
 """
 
 from dataclasses import replace
@@ -12,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from openprior.schema.bins import Integer, Real
-from openprior.schema.columns import Column, Ordered
+from openprior.schema.bins import Binned, Integer, Real
+from openprior.schema.columns import INFINITE_TOKENS, Column, Ordered
 from openprior.schema.drafting.categories import Drafted, nothing, prevalence
 from openprior.schema.drafting.distinct import Counts, Options
 from openprior.schema.drafting.remarks import Notes
@@ -37,12 +40,30 @@ def number(
     found: Counts, values: Numbers, dtype: str, options: Options, *, whole: bool | None = None
 ) -> Drafted:
     """A column of numbers; `values` are those of `found` in the same order."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return _finite(found, values, dtype, options, whole=whole)
+    rows = int(found.counts[~finite].sum())
+    found = replace(
+        found, values=found.values.filter(pa.array(finite)), counts=found.counts[finite], missing=True
+    )
+    drafted = (
+        _finite(found, values[finite], dtype, options, whole=whole)
+        if finite.any()
+        else nothing(found, options)
+    )
+    column = drafted.column
+    if isinstance(column, Binned):
+        said = Notes(found.name).infinite_ends((*column.missing_values, *INFINITE_TOKENS), rows)
+        return replace(drafted, remarks=(*drafted.remarks, said))
+    column = replace(column, missing_values=(*column.missing_values, *INFINITE_TOKENS))
+    said = Notes(found.name).infinite_codes(rows)
+    return replace(drafted, column=column, remarks=(said, *drafted.remarks))
+
+
+def _finite(found: Counts, values: Numbers, dtype: str, options: Options, *, whole: bool | None) -> Drafted:
+    """A column of numbers none of which is infinite."""
     counts = found.counts
-    if values.dtype.kind == "f":
-        finite = np.isfinite(values)
-        values, counts = values[finite], counts[finite]
-    if not len(values):
-        return nothing(found, options)
     if whole is None:
         whole = values.dtype.kind in "iu" or bool(
             (values == np.floor(values)).all() and abs(values).max() < _EXACT

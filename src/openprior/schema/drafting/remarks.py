@@ -88,6 +88,21 @@ class Notes:
             f"missing_values = {_inline(tokens)} and take it out of values or bins"
         )
 
+    def infinite_codes(self, rows: int) -> Remark:
+        """Infinite numbers where numbers are listed."""
+        return self._loss(
+            f"has infinite numbers in {_rows(rows)}, taken as missing, as missing_values says, because they cannot be "
+            'listed; if they are very large numbers, write kind = "real", bins and out_of_domain = "open" instead of '
+            "values, and no missing_values"
+        )
+
+    def infinite_ends(self, tokens: Sequence[str], rows: int) -> Remark:
+        """Infinite numbers where the ends are open."""
+        return self._note(
+            f"has infinite numbers in {_rows(rows)}, counted at the ends; if they mean missing, write missing_values = "
+            f"{_inline(tokens)}"
+        )
+
     def other_numbers(self, what: str, example: str, options: str) -> Remark:
         """Text that would be numbers if it were read otherwise."""
         return self._loss(f"has {what} (such as {example}), {_KEPT}; to have numbers, draft with {options}")
