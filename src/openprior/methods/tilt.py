@@ -46,6 +46,7 @@ from openprior.models.prior.prior_cache import kept_or_learnt
 from openprior.models.prior.prior_learning import check_sizes, learn
 from openprior.models.tilted.column_reading import read_column
 from openprior.models.tilted.exact_tilting import ExactTilting
+from openprior.models.tilted.telling_apart import can_tell_apart
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
@@ -68,8 +69,8 @@ _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
 _SURE = 0.003
 """Share of the budget that the choice for or against the public table may cost in any case."""
-_ROUNDS = 48, 100
-"""Fewest and most equal rounds that the first share is meant for."""
+_ROUNDS, _ROUNDS_ALONE = (48, 100), 50
+"""Fewest and most equal rounds that the first share is meant for; and how many without a public table."""
 _CHOOSING = 0.1, 0.2
 """Least and largest share of a round's budget that pays for choosing; between them, what makes it as sharp as that."""
 _SURPRISING = 2.0
@@ -96,8 +97,8 @@ class Tilt(Mechanism):
 
     rounds: int | None = option(
         default=None,
-        doc="equal rounds that the first share is meant for; fewer are made if little is found; if not given 100, or "
-        "down to 48 where choices beside a public table would be blunt",
+        doc="equal rounds that the first share is meant for; fewer are made if little is found; if not given 50, and "
+        "beside a public table 100, or down to 48 where choices would be blunt",
     )
     alpha: float | None = option(
         default=None,
@@ -180,6 +181,8 @@ class Tilt(Mechanism):
             int(min(np.clip(16 * total, 20_000, most), self._particles(total)))
             for most in (_FIRST_PARTICLES, _FEW_PARTICLES)
         )
+        if not can_tell_apart(prior, curator.domain, total, first):
+            prior = prior.as_public()
         for few in (fewer, more) if fewer < more else (more,):
             tilting = Tilting(prior, curator.domain, total, few, rng)
             _take_in(tilting, first)
@@ -288,11 +291,13 @@ class Tilt(Mechanism):
     def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting) -> Annealed:
         """What rounds spend. With a public table there is less to find, and a blunt choice finds less: where choices
         would be, rounds are fewer and choosing has a larger share of each."""
-        sharp = exponential_rho(_sharp(curator, tilting.total)) if isinstance(tilting, Tilting) else 0.0
-        most = max(_CHOOSING) * curator.remaining / sharp if sharp else math.inf
+        sharp, rounds = 0.0, float(_ROUNDS_ALONE)
+        if isinstance(tilting, Tilting):
+            sharp = exponential_rho(_sharp(curator, tilting.total))
+            rounds = float(np.clip(max(_CHOOSING) * curator.remaining / sharp, *_ROUNDS))
         return Annealed(
             lambda: curator.remaining,
-            curator.remaining / (self.rounds or float(np.clip(most, *_ROUNDS))),
+            curator.remaining / (self.rounds or rounds),
             growth=2.0,
             alpha=self.alpha or (lambda rho: 1 - float(np.clip(sharp / rho, *_CHOOSING))),
             last_takes_rest=True,

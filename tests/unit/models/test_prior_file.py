@@ -38,6 +38,7 @@ def test_a_prior_comes_back_as_it_was_and_can_be_drawn_from(stored: Stored, file
         assert np.asarray(before).dtype == np.asarray(after).dtype
         assert np.array_equal(before, after)
     assert (again.prior.rows, again.prior.shares) == (stored.prior.rows, stored.prior.shares)
+    assert again.prior.faithful == stored.prior.faithful is not None
     assert (again.domain, again.facts) == (TABLE.domain, {"name": "ü"})
     assert again.arrays["more"].tolist() == [0, 1, 2]
     assert all(map(np.array_equal, again.rows.columns, TABLE.columns))
@@ -210,7 +211,16 @@ def test_other_archives_are_refused(file: bytes) -> None:
 
         return rewritten(file, how)
 
+    def without(fact: str) -> Callable[[str, bytes], bytes]:
+        def how(name: str, data: bytes) -> bytes:
+            if name != "facts.json":
+                return data
+            return json.dumps({k: v for k, v in json.loads(data).items() if k != fact}).encode()
+
+        return how
+
     assert unpacked(facts()).prior.rows == 120
+    assert unpacked(facts(faithful=None)).prior.faithful is None
     pickled = io.BytesIO()
     np.save(pickled, np.array([{}], object), allow_pickle=True)
     long = io.BytesIO()
@@ -233,6 +243,13 @@ def test_other_archives_are_refused(file: bytes) -> None:
         "rows": facts(rows=119),
         "rows are true": facts(rows=True),
         "shares": facts(shares=[1.0, 0.0, 0.0]),
+        "no faithful mix": rewritten(file, without("faithful")),
+        "faithful is a list": facts(faithful=[0.0, 1.0, 0.0, 0.01]),
+        "faithful without shares": facts(faithful={"redraw": 0.01}),
+        "faithful shares of nothing": facts(faithful={"shares": [0.0, 0.0, 0.0], "redraw": 0.01}),
+        "a negative faithful share": facts(faithful={"shares": [-0.5, 1.0, 0.5], "redraw": 0.01}),
+        "faithful anchors": facts(faithful={"shares": [0.0, 1.0, 0.0], "redraw": 1.5}),
+        "faithful anchors are text": facts(faithful={"shares": [0.0, 1.0, 0.0], "redraw": "0"}),
         "domain": facts(domain={"a": 3}),
         "names of columns": facts(domain=list(SHAPE)),
         "a size is text": facts(domain=dict.fromkeys("abcde", "3")),
@@ -244,5 +261,5 @@ def test_other_archives_are_refused(file: bytes) -> None:
         with pytest.raises(Damaged):
             unpacked(data)
             pytest.fail(what)
-    with pytest.raises(OtherPrior, match="format 2, and this version reads format 1"):
-        unpacked(facts(format=2))
+    with pytest.raises(OtherPrior, match="format 3, and this version reads format 2"):
+        unpacked(facts(format=3))

@@ -23,16 +23,16 @@ from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
-__all__ = ["Prior", "fit_prior", "of_networks", "smooth_draws", "uniform_prior"]
+__all__ = ["Mix", "Prior", "fit_prior", "of_networks", "smooth_draws", "uniform_prior"]
 
 Codes = NDArray[np.uint16]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_REDRAWS = (0.1, 0.2, 0.35)
+_REDRAWS = np.array([0.01, 0.1, 0.2, 0.35])
 """h, the probability with which an anchor's attribute is redrawn."""
-_KINDS = [((1.0, 0.0, 0.0), 1.0), *(((0.0, 1.0, 0.0), h) for h in _REDRAWS), ((0.0, 0.0, 1.0), 1.0)]
-"""Shares and h of what is mixed: classes, anchors that are redrawn more and more, networks."""
+_LOOSE = _REDRAWS >= 0.1
+"""Anchors that can follow private evidence away from the public table."""
 _FOLDS = 5
 _FEW = 2_000
 """A table of fewer rows is judged by all folds and by more marginals: cheap then, and else the shares are chance."""
@@ -44,6 +44,26 @@ _STEPS = 10
 """Steps of expectation maximisation. More fit new rows worse (measured: ADULT, SALARY) or little better (FIRE)."""
 
 
+@dataclass(frozen=True)
+class Mix:
+    """What a prior is mixed of."""
+
+    shares: tuple[float, float, float]
+    """Classes, anchors, networks."""
+    redraw: float
+    """h of the anchors."""
+
+    @property
+    def ends(self) -> Floats:
+        """The shares added up, as the loops read them."""
+        return np.cumsum(self.shares) / sum(self.shares)
+
+
+_NETWORKS = Mix((0.0, 0.0, 1.0), 1.0)
+_KINDS = [Mix((1.0, 0.0, 0.0), 1.0), *(Mix((0.0, 1.0, 0.0), float(h)) for h in _REDRAWS), _NETWORKS]
+"""What is mixed: classes, anchors that are redrawn more and more, networks."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """A prior ready to be drawn from."""
@@ -53,6 +73,19 @@ class Prior:
     """The public rows behind it; 0 for the uniform prior."""
     shares: tuple[float, float, float]
     """Classes, anchors, networks."""
+    faithful: Mix | None = None
+    """What predicts the public table best where anchors may stay nearly as they are; None if there is no such mix."""
+
+    def worth(self, total: float) -> float:
+        """λ of an honest sample of its rows beside so many private ones."""
+        return min(1.0, self.rows / total)
+
+    def as_public(self) -> "Prior":
+        """The faithful mix of the same parts, for private tables that cannot be told from the public one."""
+        if self.faithful is None:
+            return self
+        arrays = self.arrays._replace(kinds=self.faithful.ends, redraw=self.faithful.redraw)
+        return Prior(arrays, self.rows, self.faithful.shares, self.faithful)
 
 
 def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Generator) -> Prior:
@@ -67,7 +100,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
         with ThreadPoolExecutor(workers()) as pool:
             parts = pool.submit(_Parts, codes, sizes, structures, _another(rng))
             if small:
-                shares, redraw = (0.0, 0.5, 0.5), 0.35
+                loose = faithful = Mix((0.0, 0.5, 0.5), 0.35)
             else:
                 picked = rng.choice(
                     len(marginals),
@@ -85,10 +118,10 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
                 for one in seen:
                     found.append(one.result())
                     work.advance(2 * attributes)
-                shares, redraw = _choose_shares(found)
-            arrays = parts.result().arrays(shares, redraw)
+                loose, faithful = _best_mix(found, _LOOSE), _best_mix(found, _REDRAWS > 0)
+            arrays = parts.result().arrays(loose)
             work.advance(attributes)
-    return Prior(arrays, rows, shares)
+    return Prior(arrays, rows, loose.shares, faithful)
 
 
 def smooth_draws(table: Table, count: int, rng: np.random.Generator) -> Table:
@@ -96,7 +129,7 @@ def smooth_draws(table: Table, count: int, rng: np.random.Generator) -> Table:
     sizes = np.array(table.domain.shape, np.int64)
     codes = np.stack(table.columns, axis=1).astype(np.uint16)
     networks = fit_networks(codes, sizes, 4, rng)
-    arrays = _assemble(sizes, codes, fit_classes(codes, sizes, 1, rng), networks, (0.0, 0.0, 1.0), 1.0)
+    arrays = _assemble(sizes, codes, fit_classes(codes, sizes, 1, rng), networks, _NETWORKS)
     return Table(table.domain, tuple(_drawn(arrays, rng, count).T))
 
 
@@ -122,8 +155,8 @@ def of_networks(sizes: Ints, networks: Networks) -> Prior:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     even = np.repeat(1 / sizes, sizes).astype(np.float32)
     classes = Classes(np.ones(1), even[None], starts, np.zeros(1, np.int32), 0.0)
-    parts = _assemble(sizes, np.zeros((1, len(sizes)), np.uint16), classes, networks, (0.0, 0.0, 1.0), 1.0)
-    return Prior(parts, 0, (0.0, 0.0, 1.0))
+    parts = _assemble(sizes, np.zeros((1, len(sizes)), np.uint16), classes, networks, _NETWORKS)
+    return Prior(parts, 0, _NETWORKS.shares)
 
 
 def _another(rng: np.random.Generator) -> np.random.Generator:
@@ -145,9 +178,9 @@ class _Parts:
         if rows > _ROWS:
             self._classes = self._classes.assign(codes)
 
-    def arrays(self, shares: tuple[float, float, float], redraw: float) -> PriorArrays:
+    def arrays(self, mix: Mix) -> PriorArrays:
         """As the compiled loops read them."""
-        return _assemble(self._sizes, self._codes, self._classes, self._networks, shares, redraw)
+        return _assemble(self._sizes, self._codes, self._classes, self._networks, mix)
 
 
 def _assemble(
@@ -155,14 +188,13 @@ def _assemble(
     anchors: Codes,
     classes: Classes,
     networks: Networks,
-    shares: tuple[float, float, float],
-    redraw: float,
+    mix: Mix,
 ) -> PriorArrays:
     n = networks
     return PriorArrays(
         sizes=sizes,
-        kinds=np.cumsum(shares) / sum(shares),
-        redraw=redraw,
+        kinds=mix.ends,
+        redraw=mix.redraw,
         class_ends=np.cumsum(classes.shares),
         values=classes.values,
         starts=classes.starts,
@@ -195,17 +227,19 @@ def _judge(
     kept = np.ones(len(codes), bool)
     kept[out] = False
     parts = _Parts(codes[kept], sizes, structures, rng)
-    drawn = [_drawn(parts.arrays(shares, h), rng, _DRAWS) for shares, h in _KINDS]
+    drawn = [_drawn(parts.arrays(kind), rng, _DRAWS) for kind in _KINDS]
     return agree(drawn, codes[out], sizes, judges, 1 / len(codes))
 
 
-def _choose_shares(found: Sequence[tuple[Floats, Floats]]) -> tuple[tuple[float, float, float], float]:
-    """Shares of classes, anchors and networks, and h."""
+def _best_mix(found: Sequence[tuple[Floats, Floats]], anchors: NDArray[np.bool_]) -> Mix:
+    """Shares of classes, anchors and networks, and h, if anchors may have these h."""
     products, agreement = (np.sum(each, axis=0) for each in zip(*found, strict=True))
-    shares = on_simplex(products, agreement)
+    used = np.concatenate([[True], anchors, [True]])
+    shares = on_simplex(products[np.ix_(used, used)], agreement[used])
     anchored = float(shares[1:-1].sum())
-    redraw = float(shares[1:-1] @ np.array(_REDRAWS) / anchored) if anchored > 1e-6 else _REDRAWS[-1]
-    return (float(shares[0]), anchored, float(shares[-1])), redraw
+    redraws = _REDRAWS[anchors]
+    redraw = float(shares[1:-1] @ redraws / anchored) if anchored > 1e-6 else float(redraws[-1])
+    return Mix((float(shares[0]), anchored, float(shares[-1])), redraw)
 
 
 def _drawn(arrays: PriorArrays, rng: np.random.Generator, count: int) -> Codes:

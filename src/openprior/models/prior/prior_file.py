@@ -19,17 +19,17 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from openprior.json_text import parse_json
-from openprior.models.prior.draws import PriorArrays
-from openprior.models.prior.prior import Prior
+from openprior.models.prior.prior import Mix, Prior
 from openprior.models.prior.prior_checks import checked_arrays
 from openprior.schema.domain import Domain
 from openprior.tables.table import Table
 
 __all__ = ["FORMAT", "Damaged", "OtherPrior", "Stored", "packed", "unpacked"]
 
-FORMAT = 1
+FORMAT = 2
 """Of the file; one more whenever what is written there changes."""
 _FACTS = "facts.json"
+_NAMES = {"format", "domain", "rows", "shares", "faithful", "more"}
 _ENDING = ".npy"
 _PREFIX = "prior."
 _NEAR = 1e-9
@@ -78,6 +78,7 @@ def packed(stored: Stored) -> bytes:
         "domain": stored.domain.sizes(),
         "rows": stored.prior.rows,
         "shares": list(stored.prior.shares),
+        "faithful": _mix(stored.prior.faithful),
         "more": dict(stored.facts),
     }
     own = {f"{_PREFIX}{name}": np.asarray(array) for name, array in stored.prior.arrays._asdict().items()}
@@ -145,7 +146,7 @@ def _array(data: bytes) -> NDArray[Any]:
 
 
 def _read(facts: Any, arrays: dict[str, NDArray[Any]]) -> Stored:
-    if not isinstance(facts, dict) or set(facts) != {"format", "domain", "rows", "shares", "more"}:
+    if not isinstance(facts, dict) or set(facts) != _NAMES:
         raise Damaged("it has other facts than a prior")
     sizes, rows, shares, more = (facts[name] for name in ("domain", "rows", "shares", "more"))
     if type(facts["format"]) is not int or type(more) is not dict or type(sizes) is not dict:
@@ -156,14 +157,31 @@ def _read(facts: Any, arrays: dict[str, NDArray[Any]]) -> Stored:
     prior = checked_arrays(own, tuple(sizes.values()))
     if type(rows) is not int or rows != len(prior.anchors):
         raise Damaged("it has another number of rows than it says")
-    if type(shares) is not list or len(shares) != 3 or not _are_shares(shares, prior):
+    if not _are_shares(shares) or np.abs(Mix(tuple(shares), 0.0).ends - prior.kinds).max() > _NEAR:
         raise Damaged("its shares are not those of its arrays")
     further = {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
-    return Stored(Prior(prior, rows, (shares[0], shares[1], shares[2])), Domain(sizes), more, further)
+    made = Prior(prior, rows, (shares[0], shares[1], shares[2]), _read_mix(facts["faithful"]))
+    return Stored(made, Domain(sizes), more, further)
 
 
-def _are_shares(shares: list[Any], prior: PriorArrays) -> bool:
-    """Whether shares of the three kinds are those that the loops draw by."""
-    if any(type(share) is not float or not 0 <= share <= 1 for share in shares) or not sum(shares) > 0:
+def _are_shares(shares: Any) -> bool:
+    """Whether these are shares of the three kinds."""
+    if type(shares) is not list or len(shares) != 3:
         return False
-    return bool(np.abs(np.cumsum(shares) / sum(shares) - prior.kinds).max() <= _NEAR)
+    return all(type(share) is float and 0 <= share <= 1 for share in shares) and sum(shares) > 0
+
+
+def _mix(mix: Mix | None) -> dict[str, Any] | None:
+    return None if mix is None else {"shares": list(mix.shares), "redraw": mix.redraw}
+
+
+def _read_mix(said: Any) -> Mix | None:
+    """The faithful mix, if there is one."""
+    if said is None:
+        return None
+    if type(said) is not dict or set(said) != {"shares", "redraw"} or not _are_shares(said["shares"]):
+        raise Damaged("its faithful shares are none")
+    if type(said["redraw"]) is not float or not 0 <= said["redraw"] <= 1:
+        raise Damaged("its anchors change with a probability that is none")
+    one, two, three = said["shares"]
+    return Mix((one, two, three), said["redraw"])

@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 
 _EFFORT = 1.5e9
 """Cells looked up while rows are chosen."""
-_DOUBTED, _CAUTIOUS = 12, 0.5
-"""Marginals that tell how large the answers' own error is: about so much of their standard errors, which are cautious
-(measured on four pairs and three budgets: 0.24 to 1.2 of them, half in the middle)."""
+_DOUBTED, _CAUTIOUS = 12, 0.25
+"""Marginals that tell how large the answers' own error is: at least so much of their standard errors, as these are
+cautious (measured on four pairs and three budgets: 0.24 to 1.2 of them, half in the middle)."""
 
 
 @dataclass(frozen=True)

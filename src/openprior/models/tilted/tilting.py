@@ -38,6 +38,8 @@ _UNEVEN = 0.5
 """Effective share of the particles below which they are drawn anew."""
 _ENOUGH = 0.3
 """Effective share of weighted fresh draws that is enough to go on with them."""
+_PILOT = 1 << 14
+"""Of them, which are tried before all are drawn."""
 _HELD, _LESS = 0.005, 0.8
 """Share of the mass that the reach of θ may hold back; and what must be left of it, at most, after drawing anew for
 that to be done once more."""
@@ -65,7 +67,7 @@ class Tilting:
         self._blocks: dict[Marginal, Block] = {}
         self._room = np.empty((0, particles), np.uint32)
         """The particles' cells, block by block, with room for more blocks."""
-        self._trust = trust or Trust(min(1.0, prior.rows / total) if prior.rows else UNKNOWN)
+        self._trust = trust or Trust(prior.worth(total) if prior.rows else UNKNOWN)
         self.eased, self.moved, self._fresh_helps = 0, 0, True
         self._stuck = 0.0
         """Mass that the last fit left held back, and a little more: drawing anew did not help against it."""
@@ -202,9 +204,13 @@ class Tilting:
         """Go over to so many particles: fresh draws from the prior weighted by exp(−Θ) if that leaves enough of them
         effective, which has no copies in it; else the old ones, drawn anew and moved."""
         if self._fresh_helps:
-            fresh = Particles(self.prior.arrays, self.domain, self.total, count, self._rng)
-            fresh.tilt(self._tilt())
-            if fresh.effective >= _ENOUGH:
+            few = min(count, _PILOT)
+            for many in (few, count) if few < count else (count,):
+                fresh = Particles(self.prior.arrays, self.domain, self.total, many, self._rng)
+                fresh.tilt(self._tilt())
+                if fresh.effective < _ENOUGH:
+                    break
+            else:
                 self.particles = fresh
                 self._renumber()
                 return
