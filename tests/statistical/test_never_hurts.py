@@ -37,7 +37,7 @@ def compare(name: str, epsilon: float, *, seeds: int, particles: int) -> float:
 
 @pytest.mark.parametrize("name", ["unrelated", pytest.param("renamed", marks=pytest.mark.slow)])
 def test_it_never_hurts(name: str) -> None:
-    assert compare(name, 1.0, seeds=1, particles=20_000) <= 1.05
+    assert compare(name, 1.0, seeds=3, particles=20_000) <= 1.05
 
 
 def test_it_helps_where_it_can() -> None:

@@ -16,7 +16,7 @@ from openprior.models.prior.classes import Classes, fit_classes
 from openprior.models.prior.draws import PriorArrays, draw
 from openprior.models.prior.held_out import on_simplex
 from openprior.models.prior.network import Networks, fit_networks, learn_structures, log_density
-from openprior.models.prior.prior import _Parts, fit_prior, uniform_prior
+from openprior.models.prior.prior import Mix, _Parts, fit_prior, uniform_prior
 from openprior.models.tilted.moves import TiltArrays, potentials, sweep
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting
@@ -59,7 +59,7 @@ def dependent_codes(shape: Sequence[int], rows: int, seed: int) -> np.ndarray:
 def make_prior(kind: str, *, shape: Sequence[int] = SHAPE, rows: int = 120, seed: int = 0) -> PriorArrays:
     """All kinds, fitted; few anchors, so that every (kind, origin, row) can be enumerated."""
     codes = dependent_codes(shape, rows, seed)
-    return fitted_parts(codes, shape, seed).arrays(KINDS[kind], 0.3)
+    return fitted_parts(codes, shape, seed).arrays(Mix(KINDS[kind], 0.3))
 
 
 def fitted_parts(codes: np.ndarray, shape: Sequence[int], seed: int) -> _Parts:
@@ -227,7 +227,7 @@ def test_no_value_is_impossible(kind: str) -> None:
     codes = np.zeros((40, 4), np.uint16)
     codes[:, 3] = np.arange(40) % 2
     joint, _, _ = joint_density(
-        fitted_parts(codes, shape, 0).arrays(KINDS[kind], 0.1), enumerate_cells(shape)
+        fitted_parts(codes, shape, 0).arrays(Mix(KINDS[kind], 0.1)), enumerate_cells(shape)
     )
     assert (joint > 0).all()
     np.testing.assert_allclose(joint.sum(), 1.0, atol=1e-5)
