@@ -4,12 +4,14 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from openprior.models.prior.draws import PriorArrays, draw
+from openprior.models.prior.prior import Mix
 from openprior.models.prior.prior_checks import KINDS, checked_arrays
 from openprior.models.prior.prior_file import Damaged, OtherPrior, Stored, packed, unpacked
 from openprior.models.prior.prior_learning import learn
@@ -22,7 +24,8 @@ SHAPE = TABLE.domain.shape
 
 @pytest.fixture(scope="module")
 def stored() -> Stored:
-    prior = learn(TABLE, all_marginals(2).on(TABLE.domain).marginals)
+    learnt = learn(TABLE, all_marginals(2).on(TABLE.domain).marginals)
+    prior = replace(learnt, faithful=Mix((0.0, 0.9, 0.1), 0.01))
     return Stored(prior, TABLE.domain, {"name": "ü"}, {"more": np.arange(3)})
 
 

@@ -78,5 +78,12 @@ def test_a_prior_without_a_faithful_mix_stays_as_it_is(prior: Prior) -> None:
     assert plain.as_public() is plain
 
 
+def test_a_few_rows_of_noise_have_no_faithful_mix() -> None:
+    """What is mostly its own rows must have shown on rows that were left out."""
+    rng = np.random.default_rng(4)
+    table = Table(DOMAIN, tuple(rng.integers(0, 5, (len(DOMAIN), 400))))
+    assert learn(table, all_marginals(2).on(DOMAIN).marginals).faithful is None
+
+
 def test_shares_of_a_mix_end_at_one() -> None:
     assert Mix((0.2, 0.2, 0.4), 0.1).ends.tolist() == pytest.approx([0.25, 0.5, 1.0])

@@ -28,11 +28,12 @@ __all__ = ["Mix", "Prior", "fit_prior", "of_networks", "smooth_draws", "uniform_
 Codes = NDArray[np.uint16]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Judgement = tuple[Floats, Floats]
+"""What `agree` says of some kinds."""
 
-_REDRAWS = np.array([0.01, 0.1, 0.2, 0.35])
-"""h, the probability with which an anchor's attribute is redrawn."""
-_LOOSE = _REDRAWS >= 0.1
-"""Anchors that can follow private evidence away from the public table."""
+_REDRAWS, _HARDLY = (0.1, 0.2, 0.35), 0.01
+"""h, the probability with which an anchor's attribute is redrawn: of anchors that can follow private evidence away from
+the public table, and of those that hardly change."""
 _FOLDS = 5
 _FEW = 2_000
 """A table of fewer rows is judged by all folds and by more marginals: cheap then, and else the shares are chance."""
@@ -54,14 +55,21 @@ class Mix:
     """h of the anchors."""
 
     @property
+    def is_mostly_public(self) -> bool:
+        """Whether most draws are public rows, nearly as they are."""
+        return self.shares[1] > 0.5 and self.redraw < min(_REDRAWS)
+
+    @property
     def ends(self) -> Floats:
         """The shares added up, as the loops read them."""
         return np.cumsum(self.shares) / sum(self.shares)
 
 
 _NETWORKS = Mix((0.0, 0.0, 1.0), 1.0)
-_KINDS = [Mix((1.0, 0.0, 0.0), 1.0), *(Mix((0.0, 1.0, 0.0), float(h)) for h in _REDRAWS), _NETWORKS]
+_LOOSE = [Mix((1.0, 0.0, 0.0), 1.0), *(Mix((0.0, 1.0, 0.0), h) for h in _REDRAWS), _NETWORKS]
 """What is mixed: classes, anchors that are redrawn more and more, networks."""
+_KINDS = [*_LOOSE, Mix((0.0, 1.0, 0.0), _HARDLY)]
+"""And for a faithful mix, anchors that hardly change, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +82,7 @@ class Prior:
     shares: tuple[float, float, float]
     """Classes, anchors, networks."""
     faithful: Mix | None = None
-    """What predicts the public table best where anchors may stay nearly as they are; None if there is no such mix."""
+    """What predicts the public table best where that is mostly its own rows, nearly as they are; else None."""
 
     def worth(self, total: float) -> float:
         """λ of an honest sample of its rows beside so many private ones."""
@@ -100,7 +108,7 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
         with ThreadPoolExecutor(workers()) as pool:
             parts = pool.submit(_Parts, codes, sizes, structures, _another(rng))
             if small:
-                loose = faithful = Mix((0.0, 0.5, 0.5), 0.35)
+                loose, faithful = Mix((0.0, 0.5, 0.5), 0.35), None
             else:
                 picked = rng.choice(
                     len(marginals),
@@ -118,7 +126,8 @@ def fit_prior(public: Table, marginals: Sequence[Marginal], rng: np.random.Gener
                 for one in seen:
                     found.append(one.result())
                     work.advance(2 * attributes)
-                loose, faithful = _best_mix(found, _LOOSE), _best_mix(found, _REDRAWS > 0)
+                loose, closest = map(_best_mix, (_LOOSE, _KINDS), zip(*found, strict=True))
+                faithful = closest if closest.is_mostly_public else None
             arrays = parts.result().arrays(loose)
             work.advance(attributes)
     return Prior(arrays, rows, loose.shares, faithful)
@@ -218,8 +227,8 @@ def _judge(
     structures: Sequence[Structure],
     judges: Sequence[Sequence[int]],
     rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Fit every kind without these rows, and see what it says about them.
+) -> tuple[Judgement, Judgement]:
+    """Fit every kind without these rows, and see what it says about them: those of a loose mix, and all.
 
     The structures are those of all rows. Chosen by leave-one-out likelihood, they know little of single rows (measured:
     the networks' share is 0.02 larger than with structures of each fold's own, and errors are the same).
@@ -228,18 +237,20 @@ def _judge(
     kept[out] = False
     parts = _Parts(codes[kept], sizes, structures, rng)
     drawn = [_drawn(parts.arrays(kind), rng, _DRAWS) for kind in _KINDS]
-    return agree(drawn, codes[out], sizes, judges, 1 / len(codes))
+    loose, faithful = (
+        agree(drawn[: len(kinds)], codes[out], sizes, judges, 1 / len(codes)) for kinds in (_LOOSE, _KINDS)
+    )
+    return loose, faithful
 
 
-def _best_mix(found: Sequence[tuple[Floats, Floats]], anchors: NDArray[np.bool_]) -> Mix:
-    """Shares of classes, anchors and networks, and h, if anchors may have these h."""
+def _best_mix(kinds: Sequence[Mix], found: Sequence[Judgement]) -> Mix:
+    """Shares of classes, anchors and networks, and h, by what was found of these kinds in each fold."""
     products, agreement = (np.sum(each, axis=0) for each in zip(*found, strict=True))
-    used = np.concatenate([[True], anchors, [True]])
-    shares = on_simplex(products[np.ix_(used, used)], agreement[used])
-    anchored = float(shares[1:-1].sum())
-    redraws = _REDRAWS[anchors]
-    redraw = float(shares[1:-1] @ redraws / anchored) if anchored > 1e-6 else float(redraws[-1])
-    return Mix((float(shares[0]), anchored, float(shares[-1])), redraw)
+    weights = on_simplex(products, agreement)
+    shares = weights @ np.array([kind.shares for kind in kinds])
+    anchors = [(w, kind.redraw) for w, kind in zip(weights, kinds, strict=True) if kind.shares[1]]
+    redraw = sum(w * h for w, h in anchors) / shares[1] if shares[1] > 1e-6 else max(_REDRAWS)
+    return Mix((float(shares[0]), float(shares[1]), float(shares[2])), float(redraw))
 
 
 def _drawn(arrays: PriorArrays, rng: np.random.Generator, count: int) -> Codes:
