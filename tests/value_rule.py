@@ -180,9 +180,16 @@ def _means_missing(column: Column, number: int | float, precision: Any, reading:
             continue
         if token not in (str(listed[-1]), repr(float(token))):
             listed.pop()
-    if all(isinstance(each, int) or each.is_integer() for each in listed):
-        return number in [int(each) for each in listed]
-    return float(number) in [float(np.float64(precision(each))) for each in listed]
+    for each in listed:
+        if isinstance(each, int) or each.is_integer():
+            if number == int(each):
+                return True
+            continue
+        with np.errstate(over="ignore"):
+            near = float(np.float64(precision(each)))
+        if near == float(number) and math.isinf(near) == math.isinf(each):
+            return True
+    return False
 
 
 def _outside(column: Column) -> int | str:

@@ -69,8 +69,9 @@ _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
 _SURE = 0.003
 """Share of the budget that the choice for or against the public table may cost in any case."""
-_ROUNDS, _ROUNDS_ALONE = (48, 100), 50
-"""Fewest and most equal rounds that the first share is meant for; and how many without a public table."""
+_FEWEST_ROUNDS, _ROUNDS, _ROUNDS_ALIKE = 48, 50, 100
+"""Equal rounds that the first share is meant for; more beside a public table that the columns do not contradict, where
+there is less to find in each; and the fewest, where a choice would be blunt."""
 _CHOOSING = 0.1, 0.2
 """Least and largest share of a round's budget that pays for choosing; between them, what makes it as sharp as that."""
 _SURPRISING = 2.0
@@ -97,8 +98,8 @@ class Tilt(Mechanism):
 
     rounds: int | None = option(
         default=None,
-        doc="equal rounds that the first share is meant for; fewer are made if little is found; if not given 50, and "
-        "beside a public table 100, or down to 48 where choices would be blunt",
+        doc="equal rounds that the first share is meant for; fewer are made if little is found; if not given 50, or up "
+        "to 100 beside a public table that the columns do not contradict",
     )
     alpha: float | None = option(
         default=None,
@@ -147,10 +148,14 @@ class Tilt(Mechanism):
         singles = [m for m in closure if len(m) == 1]
         first: list[Measurement] = []
         tilting: Tilting | ExactTilting | None = None
+        alike = False
         spent = _SINGLES * curator.remaining / len(singles) if prior.rows else 0.0
         if prior.rows:
             first = measured_one_by_one(curator, singles, spent)
-            tilting = self._from_public(curator, prior, _total(curator, rows, first), first, workload, rng)
+            total = _total(curator, rows, first)
+            alike = not can_tell_apart(prior, domain, total, first)
+            start = prior.as_public() if alike else prior
+            tilting = self._from_public(curator, start, total, first, workload, rng)
         if tilting is None:
             shares = _for_columns(curator, singles, _total(curator, rows, first))
             later = [m for m in singles if shares[m] > spent]
@@ -158,7 +163,8 @@ class Tilt(Mechanism):
             tilting = ExactTilting(domain, _total(curator, rows, first), _CLIQUES, rng)
             _take_in(tilting, first)
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
-        tilting = self._rounds(curator, tilting, closure, workload, progress)
+        schedule = self._schedule(curator, tilting, alike=alike)
+        tilting = self._rounds(curator, tilting, schedule, closure, workload, progress)
         with phase("estimating"):
             enough = max(self._particles(tilting.total), len(tilting.particles))
             return tilting.finish(workload.marginals, self.particles or enough)
@@ -181,8 +187,6 @@ class Tilt(Mechanism):
             int(min(np.clip(16 * total, 20_000, most), self._particles(total)))
             for most in (_FIRST_PARTICLES, _FEW_PARTICLES)
         )
-        if not can_tell_apart(prior, curator.domain, total, first):
-            prior = prior.as_public()
         for few in (fewer, more) if fewer < more else (more,):
             tilting = Tilting(prior, curator.domain, total, few, rng)
             _take_in(tilting, first)
@@ -210,7 +214,7 @@ class Tilt(Mechanism):
             + 3e-8 * sizes.columns**2 * min(sizes.public_rows, 16_384)
             + 1e-7 * sizes.columns * sizes.public_rows
         )
-        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds or max(_ROUNDS))
+        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds or _ROUNDS_ALIKE)
         each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
         fit = 9e-8 * particles * (sizes.columns + rounds)
         rows = min(5e-8 * max(sizes.rows, particles / 4) * sizes.marginals, 1.5)
@@ -246,6 +250,7 @@ class Tilt(Mechanism):
         self,
         curator: Curator,
         tilting: Tilting | ExactTilting,
+        schedule: Annealed,
         closure: list[Marginal],
         workload: Workload,
         progress: Tell,
@@ -256,13 +261,12 @@ class Tilt(Mechanism):
             (Cells(curator.domain, some), np.array([overlaps[m] for m in some]))
             for some in (
                 in_turns(curator.domain, closure)
-                if (self.rounds or min(_ROUNDS)) >= _MANY_ROUNDS
+                if (self.rounds or _FEWEST_ROUNDS) >= _MANY_ROUNDS
                 else [closure]
             )
         )
         offered: list[Marginal] = []
         few = int(min(np.clip(16 * tilting.total, 20_000, _FEW_PARTICLES), self._particles(tilting.total)))
-        schedule = self._schedule(curator, tilting)
 
         def propose(share: Share) -> MarginalScores:
             sigma = noise_of(curator.unit, share.measure)
@@ -288,13 +292,14 @@ class Tilt(Mechanism):
         select_measure_fit(curator, schedule, propose, candidate, fit, progress)
         return tilting.over(few) if isinstance(tilting, ExactTilting) else tilting
 
-    def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting) -> Annealed:
+    def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting, *, alike: bool) -> Annealed:
         """What rounds spend. With a public table there is less to find, and a blunt choice finds less: where choices
         would be, rounds are fewer and choosing has a larger share of each."""
-        sharp, rounds = 0.0, float(_ROUNDS_ALONE)
+        sharp, rounds = 0.0, float(_ROUNDS)
         if isinstance(tilting, Tilting):
             sharp = exponential_rho(_sharp(curator, tilting.total))
-            rounds = float(np.clip(max(_CHOOSING) * curator.remaining / sharp, *_ROUNDS))
+            enough = max(_CHOOSING) * curator.remaining / sharp
+            rounds = float(np.clip(enough, _FEWEST_ROUNDS, _ROUNDS_ALIKE if alike else _ROUNDS))
         return Annealed(
             lambda: curator.remaining,
             curator.remaining / (self.rounds or rounds),

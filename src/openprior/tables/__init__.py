@@ -26,6 +26,7 @@ coded_rows.py   rows as codes, in the shape of a source
 same.py         refuses a public table that is the private one
 unwrap.py       Arrow arrays without their wrapping
 convert.py      Arrow arrays as plain numbers; the one place where text is parsed
+number_keys.py  numbers that values are compared with, without rounding
 lookup.py       from the values of one column to its codes
 fate_codes.py   what becomes of the values of one column: clipped, not listed, unreadable, missing
 conditions.py   which codes a user's conditions allow

@@ -20,7 +20,8 @@ import pyarrow as pa
 from openprior.schema.bins import Binned, Datetime, Integer, Real
 from openprior.schema.edges import FIRST_MOMENT, LAST_MOMENT
 from openprior.schema.reading_rules import Reading
-from openprior.tables.lookup import Coder, column_numbers, rounded
+from openprior.tables.lookup import Coder, column_numbers
+from openprior.tables.number_keys import rounded
 
 __all__ = ["Inside", "Reservoir"]
 

@@ -7,7 +7,6 @@ codes, so that the caller can say what was wrong with it.
 """
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,14 @@ import pyarrow.compute as pc
 
 from openprior.errors import EncodeError
 from openprior.schema.bins import Binned, Datetime, Integer
-from openprior.schema.columns import INT64, Boolean, Column, Label, Labelled, canonical_number
+from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
+from openprior.tables.number_keys import Signs, places_among, rounded, sorted_numbers
 from openprior.tables.table import dtype_for
 from openprior.tables.unwrap import members, plain, unreadable
 
-__all__ = ["Coder", "column_numbers", "rounded"]
+__all__ = ["Coder", "column_numbers"]
 
 Codes = npt.NDArray[Any]
 
@@ -53,7 +53,7 @@ class Coder:
             self._unparsed = self._outside
         # Numbers that mean missing, whatever they are stored as; a moment is no number.
         absent = (*column.missing_numbers, *reading.null_numbers)
-        self._absent = _sorted_numbers(() if isinstance(column, Datetime) else absent)
+        self._absent = Signs(() if isinstance(column, Datetime) else absent)
         self._keys: npt.NDArray[Any] = np.zeros(0, np.int64)
         if isinstance(column, Labelled):
             self._prepare_labels(column)
@@ -123,7 +123,7 @@ class Coder:
             # Both by Arrow's rule: Python's makes the last letter of a Greek word another one.
             places = pc.coalesce(places, pc.index_in(pc.utf8_lower(words), pc.utf8_lower(labels)))
         codes: Codes = pc.fill_null(places, self._outside).to_numpy(zero_copy_only=False).astype(self._dtype)
-        if self._any_case and (len(self._keys) or len(self._absent)) and places.null_count:
+        if self._any_case and (len(self._keys) or self._absent) and places.null_count:
             # "1" and "0" for true and false, and numbers that mean missing.
             parsed = self._numbers(numbers(words, self._reading))
             codes = np.where(places.is_valid().to_numpy(zero_copy_only=False), codes, parsed).astype(
@@ -146,9 +146,9 @@ class Coder:
         if parsed.reals is not None:
             codes = np.array(codes)
             codes[parsed.reals[0]] = self._search(parsed.reals[1])
-        if parsed.null is not None or parsed.unparsed is not None or self._absent.size:
+        if parsed.null is not None or parsed.unparsed is not None or self._absent:
             codes = np.array(codes)
-            if self._absent.size:
+            if self._absent:
                 codes[self._is_absent(parsed)] = self._null
             if parsed.unparsed is not None:
                 codes[parsed.unparsed] = self._unparsed
@@ -157,13 +157,12 @@ class Coder:
         return codes
 
     def _is_absent(self, parsed: Numbers) -> npt.NDArray[np.bool_]:
-        """Which numbers mean missing. Integers are compared as such, whatever stands beside them: as doubles, with a
-        fraction in some other row, 2⁵³ + 1 would be 2⁵³."""
-        _, present = _places(rounded(self._absent, parsed.precision), parsed.values)
+        """Which numbers mean missing."""
+        absent = self._absent.among(parsed.values, parsed.precision)
         if parsed.reals is not None:
             places, reals = parsed.reals
-            present[places] = _places(self._absent, reals)[1]
-        return ~present
+            absent[places] = self._absent.among(reals)
+        return absent
 
     def _look(self, values: npt.NDArray[Any]) -> Codes:
         """Codes of integers by table; the table's two ends stand for everything below and above."""
@@ -212,7 +211,7 @@ class Coder:
             return np.full(len(values), self._outside, self._dtype)
         else:
             keys = self._keys if clip else rounded(self._keys, precision)
-            places, outside = _places(keys, values)
+            places, outside = places_among(keys, values)
             codes = self._key_codes[places]
             if clip:
                 # Between two neighbours in floating point the middle is one of them: a value that is a key is that key.
@@ -234,7 +233,7 @@ class Coder:
                     place[number] = code if value == str(number) else place.get(number, code)
             else:
                 place[int(value) if isinstance(value, bool) else value] = code
-        self._keys = _sorted_numbers(place)
+        self._keys = sorted_numbers(place)
         self._key_codes = np.array([place[k] for k in sorted(place)], self._dtype)
         self._pair = np.array(self._truth_codes(column, labels, place), self._dtype)
 
@@ -264,38 +263,10 @@ class Coder:
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
 
 
-def _sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
-    """Integers of 64 bits as such, unless there are others among them."""
-    found = sorted(values)
-    whole = all(isinstance(value, int) and value in INT64 for value in found)
-    return np.array(found, np.int64 if whole else np.float64)
-
-
-def _places(
-    keys: npt.NDArray[Any], values: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Where the values are among sorted keys, and which are not there; without rounding."""
-    odd = np.zeros(len(values), np.bool_)
-    if keys.dtype.kind == "i" and values.dtype.kind == "f":
-        # A double that is no integer of 64 bits is no key; the others are compared as integers.
-        odd = (values != np.floor(values)) | (values < -(2.0**63)) | (values >= 2.0**63)
-        values = np.where(odd, 0.0, values).astype(np.int64)
-    places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
-    return places, odd | (keys[places] != values)
-
-
 def _double_from(whole: int) -> float:
     """The smallest double that is at least this integer: a double is below one if and only if it is below the other."""
     nearest = float(whole)
     return nearest if int(nearest) >= whole else math.nextafter(nearest, math.inf)
-
-
-def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Edges as a narrower float type has them, so that 0.1 read from float32 is not beside the edge 0.1."""
-    if edges.dtype.kind != "f" or precision == np.float64:
-        return edges
-    with np.errstate(over="ignore"):
-        return edges.astype(precision).astype(np.float64)
 
 
 def column_numbers(column: Column, array: Any, reading: Reading = PLAIN) -> Numbers:

@@ -16,7 +16,7 @@ from openprior.models.prior.classes import Classes, fit_classes
 from openprior.models.prior.draws import PriorArrays, draw
 from openprior.models.prior.held_out import on_simplex
 from openprior.models.prior.network import Networks, fit_networks, learn_structures, log_density
-from openprior.models.prior.prior import Mix, _Parts, fit_prior, uniform_prior
+from openprior.models.prior.prior import Mix, Prior, _Parts, fit_prior, of_networks, uniform_prior
 from openprior.models.tilted.moves import TiltArrays, potentials, sweep
 from openprior.models.tilted.raking import TRUSTS, most_likely, rake, stiffness, trust_evidence
 from openprior.models.tilted.tilting import Tilting
@@ -817,3 +817,34 @@ def test_shares_go_to_the_kind_that_predicts() -> None:
     cells = few.astype(np.uint16)
     joint, _, _ = joint_density(prior.arrays, cells)
     assert joint.sum() > 0.5
+
+
+def test_rows_that_a_network_calls_impossible_neither_stop_a_sweep_nor_stay() -> None:
+    """A file of a prior may have rows of nearly no probability, which rounding makes possible to draw and to leave."""
+    networks = Networks(
+        order=np.array([[0, 1, 2]]),
+        parents=np.array([[[-1], [0], [0]]]),
+        strides=np.array([[[0], [1], [1]]]),
+        index_start=np.array([[0, 1, 3]]),
+        table_start=np.array([[0, 2, 6]]),
+        index=np.array([0, 0, 1, 0, 1], np.int32),
+        table=np.array([0.5, 0.5, 0.9991, 1e-45, 0, 1, 1, 0, 0, 1], np.float32),
+        children=np.array([[[1, 2], [-1, -1], [-1, -1]]]),
+    )
+    prior = of_networks(np.array([2, 2, 2]), networks).arrays
+    tilting = Tilting(
+        Prior(prior, 0, (0.0, 0.0, 1.0)),
+        Domain({"a": 2, "b": 2, "c": 2}),
+        1e3,
+        1000,
+        np.random.default_rng(0),
+    )
+    tilting.measured(Measurement.of(("a",), np.array([700.0, 300.0]), 5.0))
+    tilting.fit()
+    cloud = np.empty((60_000, 3), np.uint16), np.empty(60_000, np.int8), np.empty(60_000, np.int32)
+    draw(prior, np.uint64(1), *cloud)
+    codes = cloud[0]
+    assert ((codes[:, 0] == 0) & (codes[:, 1] == 1)).any()
+    for seed in range(10):
+        sweep(prior, tilting._tilt(), np.uint64(seed), cloud, fresh=False)
+        assert not ((codes[:, 0] == 1) & (codes[:, 2] == 0)).any()

@@ -236,6 +236,9 @@ def test_other_archives_are_refused(file: bytes) -> None:
     cut = rewritten(file, lambda n, data: data.replace(b"}", b" ", 1) if n == "prior.table.npy" else data)
     others = {
         "a header that does not end": cut,
+        "a header of Python 2": rewritten(
+            file, lambda n, data: data.replace(b"(3,)", b"(3L)", 1) if n == "more.npy" else data
+        ),
         "packed": rewritten(file, lambda _, data: data, compression=zipfile.ZIP_DEFLATED),
         "pickle": rewritten(file, lambda n, data: pickled.getvalue() if n == "more.npy" else data),
         "too long": rewritten(file, lambda n, data: long.getvalue() if n == "more.npy" else data),

@@ -196,6 +196,36 @@ def test_infinity_can_be_a_sign_for_missing() -> None:
     assert by_reading(ends).tolist() == [2, 2, 0, 1]
 
 
+@pytest.mark.parametrize("beside", ["inf", "0.5"])
+def test_a_sign_for_missing_is_no_other_integer_beside_another_sign(beside: str) -> None:
+    big = 2**53
+    for signs, code in (((str(big),), 3), ((str(big), beside), 3)):
+        coder = Coder(
+            Integer(
+                name="x", low=big - 2, high=big + 4, missing=True, missing_values=signs, out_of_domain="clip"
+            )
+        )
+        assert coder(pa.array([big, big + 1])).tolist() == [7, code]
+        assert coder(pa.array([str(big), str(big + 1)])).tolist() == [7, code]
+    # 2²⁴ + 1 has no place in float32, and is not taken for 2²⁴ there.
+    near = Integer(
+        name="x",
+        low=2**24 - 2,
+        high=2**24 + 2,
+        missing=True,
+        missing_values=(str(2**24 + 1), beside),
+        out_of_domain="clip",
+    )
+    for kind in (pa.float32(), pa.float64()):
+        assert Coder(near)(pa.array([2.0**24], kind)).tolist() == [2]
+
+
+def test_a_sign_too_large_for_a_float_is_not_its_infinity() -> None:
+    column = Integer(name="x", low=1, high=2, missing=True, missing_values=("1e+39",), out_of_domain="clip")
+    for kind in (pa.float16(), pa.float32(), pa.float64()):
+        assert Coder(column)(pa.array(np.array([np.inf, 1.0]), pa.float64()).cast(kind)).tolist() == [1, 0]
+
+
 def test_a_sign_for_missing_in_a_column_of_yes_and_no() -> None:
     """A number that means missing does so however it is written, whether or not the labels are numbers."""
     for values, yes in ((("no", "yes"), "yes"), (("0", "1"), "1"), ((False, True), "true")):

@@ -86,7 +86,7 @@ class Prior:
 
     def worth(self, total: float) -> float:
         """λ of an honest sample of its rows beside so many private ones."""
-        return min(1.0, self.rows / total)
+        return min(1.0, self.rows / max(total, 1.0))
 
     def as_public(self) -> "Prior":
         """The faithful mix of the same parts, for private tables that cannot be told from the public one."""

@@ -9,6 +9,7 @@ import io
 import json
 import struct
 import tokenize
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ _NO_ARCHIVE = (
     struct.error,
     SyntaxError,  # NumPy reads the header of an array as Python's own words
     tokenize.TokenError,
+    UserWarning,
 )
 
 
@@ -133,7 +135,8 @@ def _array(data: bytes) -> NDArray[Any]:
     entry = io.BytesIO(data)
     if npy.read_magic(entry) != (1, 0):
         raise Damaged("it has an array of another version")
-    shape, fortran, kind = npy.read_array_header_1_0(entry)
+    with warnings.catch_warnings(action="error"):  # NumPy warns of headers that another Python wrote
+        shape, fortran, kind = npy.read_array_header_1_0(entry)
     if fortran or kind.hasobject or kind.kind not in "fiu" or not kind.isnative:
         raise Damaged("it has an array of another kind")
     begin, cells = entry.tell(), 1

@@ -223,6 +223,7 @@ def _redraw(p, t, seed, codes, kinds, origins):  # type: ignore[no-untyped-def]
                 codes[i, a] = old
                 before = row_of(parents, strides, begin, rows_of, origin, c, codes, i)
                 codes[i, a] = v
-                ratio *= table[place + new * sizes[c]] / table[place + before * sizes[c]]
-            if uniform(state) >= ratio:
+                was = np.float64(table[place + before * sizes[c]])
+                ratio *= table[place + new * sizes[c]] / was if was > 0.0 else np.inf
+            if not uniform(state) < ratio:  # so that 0 times infinity is no reason to move
                 codes[i, a] = old

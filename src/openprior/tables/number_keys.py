@@ -1,0 +1,66 @@
+"""Numbers that values are compared with, one by one and without rounding: labels that are numbers, signs for missing.
+
+An integer is compared as an integer and a fraction as a fraction, whatever else is in the list or in the batch: so what
+a value is does not depend on what stands beside it.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openprior.schema.columns import INT64, Label
+
+__all__ = ["Signs", "places_among", "rounded", "sorted_numbers"]
+
+
+def sorted_numbers(values: Iterable[Label]) -> npt.NDArray[Any]:
+    """Integers of 64 bits as such, unless there are others among them."""
+    found = sorted(values)
+    whole = all(isinstance(value, int) and value in INT64 for value in found)
+    return np.array(found, np.int64 if whole else np.float64)
+
+
+class Signs:
+    """Numbers that mean missing. Integers are compared as such, whatever stands beside them: as doubles, with a
+    fraction or infinity in the list or in some other row, 2⁵³ + 1 would be 2⁵³."""
+
+    def __init__(self, signs: Iterable[int | float]) -> None:
+        signs = list(signs)
+        self._whole = sorted_numbers(s for s in signs if isinstance(s, int) and s in INT64)
+        self._real = np.sort([float(s) for s in signs if not (isinstance(s, int) and s in INT64)])
+
+    def __bool__(self) -> bool:
+        return bool(self._whole.size or self._real.size)
+
+    def among(self, values: npt.NDArray[Any], precision: npt.DTypeLike = np.float64) -> npt.NDArray[np.bool_]:
+        """Which of the values are signs. One that a narrower float type has no room for is none of its infinities."""
+        found = np.zeros(len(values), np.bool_)
+        narrow = rounded(self._real, precision)
+        narrow = narrow[np.isfinite(narrow) | np.isinf(self._real)]
+        for signs in (self._whole, narrow):
+            if signs.size:
+                found |= ~places_among(signs, values)[1]
+        return found
+
+
+def places_among(
+    keys: npt.NDArray[Any], values: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Where the values are among sorted keys, and which are not there; without rounding."""
+    odd = np.zeros(len(values), np.bool_)
+    if keys.dtype.kind == "i" and values.dtype.kind == "f":
+        # A double that is no integer of 64 bits is no key; the others are compared as integers.
+        odd = (values != np.floor(values)) | (values < -(2.0**63)) | (values >= 2.0**63)
+        values = np.where(odd, 0.0, values).astype(np.int64)
+    places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+    return places, odd | (keys[places] != values)
+
+
+def rounded(edges: npt.NDArray[Any], precision: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Edges as a narrower float type has them, so that 0.1 read from float32 is not beside the edge 0.1."""
+    if edges.dtype.kind != "f" or precision == np.float64:
+        return edges
+    with np.errstate(over="ignore"):
+        return edges.astype(precision).astype(np.float64)
