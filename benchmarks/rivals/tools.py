@@ -87,8 +87,9 @@ TOOLS = {
         ),
         Tool(
             "dpsynth",
-            {},
+            dict.fromkeys(("mst", "aim", "aim-gdp", "swift"), ADD_REMOVE),
             package="dpsynth",
+            # Not in the registry: it runs where its environment has been made by hand.
             installs=("dpsynth",),
             pythons=("3.12", "3.13"),
         ),
