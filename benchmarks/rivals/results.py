@@ -28,9 +28,9 @@ What is not as the tool comes: `smartnoise` is told the categories, and its `aim
 is its default). `dpmm` runs without its preprocessing, and its `aim` gets the 3-way workload and the published size \
 limit. `opendp` gets the codes as bins; its `mst` stops on a rounding of its own shares of the budget, so they are \
 made smaller by a trillionth. `mbi` has models and no mechanism: AIM on it is [our loop](../mbi_loops.py), to be read \
-beside ours under replace-one. `dpsynth` is not in the registry of packages: its lines are of its repository at cf8075f \
-with mbi at 361705d, in an environment made by hand; it merges no rare values unless told to, and it is not seeded \
-throughout.
+beside ours under replace-one. `dpsynth` is not in the registry of packages: its lines are of its repository at \
+cf8075f with mbi at 361705d, in an environment made by hand; it merges no rare values unless told to, and it is not \
+seeded throughout.
 
 Both `smartnoise` and `opendp` are bound to mbi 1.1.0, whose drawing of rows is broken (mended in 2.0, pull request \
 145 of ryan112358/mbi): columns that share a parent come out sorted alike, which makes the 3-way error of `mst` on \
