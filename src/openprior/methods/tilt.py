@@ -46,7 +46,7 @@ from openprior.models.prior.prior_cache import kept_or_learnt
 from openprior.models.prior.prior_learning import check_sizes, learn
 from openprior.models.tilted.column_reading import read_column
 from openprior.models.tilted.exact_tilting import ExactTilting
-from openprior.models.tilted.telling_apart import can_tell_apart
+from openprior.models.tilted.telling_apart import agreement
 from openprior.models.tilted.tilting import Tilting
 from openprior.privacy.calibrate import exponential_epsilon, exponential_rho
 from openprior.privacy.curator import Curator
@@ -69,7 +69,10 @@ _SHARP, _BLUNT = 0.02, 5.0
 """A choice should tell apart mean L1 errors that differ by so much; it is not made if it would be so much blunter."""
 _SURE = 0.003
 """Share of the budget that the choice for or against the public table may cost in any case."""
-_FEWEST_ROUNDS, _ROUNDS, _ROUNDS_ALIKE = 48, 50, 100
+_ALIKE, _CONTRADICTED = 0.8, 0.4
+"""Agreement of the columns with the public table from which on they tell no difference, one step of λ less than all of
+it; and below which they contradict it, as two samples of the same people do not."""
+_FEWEST_ROUNDS, _ROUNDS, _MORE_ROUNDS = 48, 50, 100
 """Equal rounds that the first share is meant for; more beside a public table that the columns do not contradict, where
 there is less to find in each; and the fewest, where a choice would be blunt."""
 _CHOOSING = 0.1, 0.2
@@ -148,13 +151,13 @@ class Tilt(Mechanism):
         singles = [m for m in closure if len(m) == 1]
         first: list[Measurement] = []
         tilting: Tilting | ExactTilting | None = None
-        alike = False
+        agreed = 0.0
         spent = _SINGLES * curator.remaining / len(singles) if prior.rows else 0.0
         if prior.rows:
             first = measured_one_by_one(curator, singles, spent)
             total = _total(curator, rows, first)
-            alike = not can_tell_apart(prior, domain, total, first)
-            start = prior.as_public() if alike else prior
+            agreed = agreement(prior, domain, total, first)
+            start = prior.as_public() if agreed >= _ALIKE else prior
             tilting = self._from_public(curator, start, total, first, workload, rng)
         if tilting is None:
             shares = _for_columns(curator, singles, _total(curator, rows, first))
@@ -163,7 +166,7 @@ class Tilt(Mechanism):
             tilting = ExactTilting(domain, _total(curator, rows, first), _CLIQUES, rng)
             _take_in(tilting, first)
             leave_uniform(curator, closure, "Name them in the workload, or drop them")
-        schedule = self._schedule(curator, tilting, alike=alike)
+        schedule = self._schedule(curator, tilting, contradicted=agreed < _CONTRADICTED)
         tilting = self._rounds(curator, tilting, schedule, closure, workload, progress)
         with phase("estimating"):
             enough = max(self._particles(tilting.total), len(tilting.particles))
@@ -214,7 +217,7 @@ class Tilt(Mechanism):
             + 3e-8 * sizes.columns**2 * min(sizes.public_rows, 16_384)
             + 1e-7 * sizes.columns * sizes.public_rows
         )
-        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds or _ROUNDS_ALIKE)
+        rounds = min(5 * (sizes.rows * sizes.epsilon / 1000) ** (1 / 3) + 2, self.rounds or _MORE_ROUNDS)
         each = 0.02 + 1e-5 * sizes.closure + 1e-8 * sizes.cells
         fit = 9e-8 * particles * (sizes.columns + rounds)
         rows = min(5e-8 * max(sizes.rows, particles / 4) * sizes.marginals, 1.5)
@@ -292,14 +295,14 @@ class Tilt(Mechanism):
         select_measure_fit(curator, schedule, propose, candidate, fit, progress)
         return tilting.over(few) if isinstance(tilting, ExactTilting) else tilting
 
-    def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting, *, alike: bool) -> Annealed:
+    def _schedule(self, curator: Curator, tilting: Tilting | ExactTilting, *, contradicted: bool) -> Annealed:
         """What rounds spend. With a public table there is less to find, and a blunt choice finds less: where choices
         would be, rounds are fewer and choosing has a larger share of each."""
         sharp, rounds = 0.0, float(_ROUNDS)
         if isinstance(tilting, Tilting):
             sharp = exponential_rho(_sharp(curator, tilting.total))
             enough = max(_CHOOSING) * curator.remaining / sharp
-            rounds = float(np.clip(enough, _FEWEST_ROUNDS, _ROUNDS_ALIKE if alike else _ROUNDS))
+            rounds = float(np.clip(enough, _FEWEST_ROUNDS, _ROUNDS if contradicted else _MORE_ROUNDS))
         return Annealed(
             lambda: curator.remaining,
             curator.remaining / (self.rounds or rounds),

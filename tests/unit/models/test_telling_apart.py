@@ -7,7 +7,7 @@ from openprior.counting.local import count_table
 from openprior.models.prior.prior import Mix, Prior
 from openprior.models.prior.prior_learning import learn
 from openprior.models.tilted.particles import Particles
-from openprior.models.tilted.telling_apart import can_tell_apart
+from openprior.models.tilted.telling_apart import agreement
 from openprior.privacy.measurement import Measurement
 from openprior.questions.workload import all_marginals
 from openprior.schema.domain import Domain
@@ -40,16 +40,25 @@ def columns(table: Table, sigma: float) -> list[Measurement]:
 
 @pytest.mark.parametrize("sigma", [30.0, 1000.0])
 def test_noise_hides_the_difference_of_two_samples(prior: Prior, sigma: float) -> None:
-    assert not can_tell_apart(prior, DOMAIN, ROWS, columns(rows(1), sigma))
+    assert agreement(prior, DOMAIN, ROWS, columns(rows(1), sigma)) >= 0.8
+
+
+def test_two_samples_of_the_same_people_are_no_contradiction(prior: Prior) -> None:
+    assert agreement(prior, DOMAIN, ROWS, columns(rows(1), 0.5)) >= 0.4
 
 
 @pytest.mark.parametrize("moved", [0.1, 0.3, 1.0])
 def test_other_people_are_seen_through_noise(prior: Prior, moved: float) -> None:
-    assert can_tell_apart(prior, DOMAIN, ROWS, columns(rows(1, moved=moved), 20.0))
+    assert agreement(prior, DOMAIN, ROWS, columns(rows(1, moved=moved), 20.0)) < 0.8
+
+
+def test_other_people_in_every_column_are_a_contradiction(prior: Prior) -> None:
+    backwards = Table(DOMAIN, tuple(4 - column for column in rows(1).columns))
+    assert agreement(prior, DOMAIN, ROWS, columns(backwards, 20.0)) < 0.4
 
 
 def test_noise_can_hide_other_people_too(prior: Prior) -> None:
-    assert not can_tell_apart(prior, DOMAIN, ROWS, columns(rows(1, moved=0.3), 1e6))
+    assert agreement(prior, DOMAIN, ROWS, columns(rows(1, moved=0.3), 1e6)) >= 0.8
 
 
 def test_the_faithful_mix_is_made_of_the_same_parts(prior: Prior) -> None:

@@ -1,4 +1,4 @@
-"""Whether the columns that were measured first tell the private table from the public one.
+"""How far the columns that were measured first tell the private table from the public one.
 
 An anchor that hardly changes keeps what the public table knows of many columns at once, as nothing smoother does; but
 it can hardly follow evidence away from that table. So anchors stay nearly as they are only while the noise hides any
@@ -16,14 +16,12 @@ from openprior.models.tilted.trust import Trust
 from openprior.privacy.measurement import Measurement
 from openprior.schema.domain import Domain
 
-__all__ = ["can_tell_apart"]
-
-_LESS = 0.8
-"""What is left of λ, as a share of its guess, below which something was seen; one step of TRUSTS is no sign yet."""
+__all__ = ["agreement"]
 
 
-def can_tell_apart(prior: Prior, domain: Domain, total: float, columns: Iterable[Measurement]) -> bool:
-    """Whether these one-way marginals show less trust in the public rows than their number would give them."""
+def agreement(prior: Prior, domain: Domain, total: float, columns: Iterable[Measurement]) -> float:
+    """What these one-way marginals leave of the trust in the public rows that their number would give them: about 1
+    where noise hides any difference, a half where just that of two samples of the same people shows, less beyond."""
     guess = prior.worth(total)
     trust = Trust(guess)
     for measured in columns:
@@ -31,4 +29,4 @@ def can_tell_apart(prior: Prior, domain: Domain, total: float, columns: Iterable
         codes = prior.arrays.anchors[:, domain.position(column)]
         shares = np.bincount(codes, minlength=domain[column]) / np.float64(prior.rows)
         trust.hear(measured.values, total * shares, measured.sigma**2)
-    return trust.value < _LESS * guess
+    return trust.value / guess
