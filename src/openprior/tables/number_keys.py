@@ -1,7 +1,7 @@
-"""Numbers that values are compared with, one by one and without rounding: labels that are numbers, signs for missing.
+"""Numbers that values are compared with: labels that are numbers, and signs for missing.
 
-An integer is compared as an integer and a fraction as a fraction, whatever else is in the list or in the batch: so what
-a value is does not depend on what stands beside it.
+What a value is does not depend on the values beside it in a batch. Signs for missing are compared one by one; labels
+are a list of integers, or of doubles if one of them is no integer.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,10 @@ class Signs:
     fraction or infinity in the list or in some other row, 2⁵³ + 1 would be 2⁵³."""
 
     def __init__(self, signs: Iterable[int | float]) -> None:
-        signs = list(signs)
-        self._whole = sorted_numbers(s for s in signs if isinstance(s, int) and s in INT64)
-        self._real = np.sort([float(s) for s in signs if not (isinstance(s, int) and s in INT64)])
+        signs = set(signs)
+        whole = {s for s in signs if isinstance(s, int) and s in INT64}
+        self._whole = np.array(sorted(whole), np.int64)
+        self._real = np.array(sorted(signs - whole), np.float64)
 
     def __bool__(self) -> bool:
         return bool(self._whole.size or self._real.size)

@@ -89,9 +89,8 @@ def _tilt_weights(links, degree, factors, codes, i, size, weights, sums):  # typ
 def _pick_summed(weights, sums, size, u):  # type: ignore[no-untyped-def]
     """A value by its weight; u is uniform times the sum of the weights."""
     s, last = 0, (size - 1) // _SIDE
-    while (
-        last > 0 and sums[last] <= 0
-    ):  # where rounding leaves something of u, no value without weight is picked
+    # Where rounding leaves something of u, no value without weight is picked.
+    while last > 0 and sums[last] <= 0:
         last -= 1
     while s < last and u >= sums[s]:
         u -= sums[s]

@@ -204,8 +204,7 @@ class Tilting:
         """Go over to so many particles: fresh draws from the prior weighted by exp(−Θ) if that leaves enough of them
         effective, which has no copies in it; else the old ones, drawn anew and moved."""
         if self._fresh_helps:
-            few = min(count, _PILOT)
-            for many in (few, count) if few < count else (count,):
+            for many in sorted({min(count, _PILOT), count}):
                 fresh = Particles(self.prior.arrays, self.domain, self.total, many, self._rng)
                 fresh.tilt(self._tilt())
                 if fresh.effective < _ENOUGH:
