@@ -269,7 +269,7 @@ def _key(column: Labelled, number: int | float, precision: Any) -> int | str:
         return keys[ordered[bisect.bisect_left(places, float(number))]]
     for key, code in keys.items():
         if real_keys:
-            if float(np.float64(precision(key))) == float(number):
+            if float(np.float64(precision(key))) == number:
                 return code
         elif key == number:
             return code

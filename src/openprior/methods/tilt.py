@@ -243,10 +243,11 @@ class Tilt(Mechanism):
         cells = Cells(curator.domain, some.marginals)
         with phase("comparing with no public table"):
             answers = [cells.split(a) for a in (tilting.flat(cells), tilting.without_prior(first, cells))]
-        gain = _gain_of_columns(curator, first, some, tilting.total)
-        favour = (
-            2.0 if len(first) < len(curator.domain) else 0.0
-        )  # it alone knows columns outside the workload
+        # Where a choice is blunt, so little can be measured that what follows helps the public prior as much.
+        sure = min(exponential_epsilon(rho) / sharp, 1.0)
+        gain = sure * _gain_of_columns(curator, first, some, tilting.total)
+        # The public prior alone knows columns outside the workload.
+        favour = 2.0 if len(first) < len(curator.domain) else 0.0
         return keep_better(curator, answers, some, rho, favour=favour, others_gain=gain) == 0
 
     def _rounds(

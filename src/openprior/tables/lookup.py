@@ -6,7 +6,6 @@ up once per distinct value; small integers go through a table. What the column r
 codes, so that the caller can say what was wrong with it.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from openprior.schema.bins import Binned, Datetime, Integer
 from openprior.schema.columns import Boolean, Column, Label, Labelled, canonical_number
 from openprior.schema.reading_rules import PLAIN, Reading
 from openprior.tables.convert import Numbers, is_text, moments, numbers, text
-from openprior.tables.number_keys import Signs, places_among, rounded, sorted_numbers
+from openprior.tables.number_keys import Signs, places_among, rounded, sorted_numbers, whole_between
 from openprior.tables.table import dtype_for
 from openprior.tables.unwrap import members, plain, unreadable
 
@@ -28,6 +27,9 @@ __all__ = ["Coder", "column_numbers"]
 Codes = npt.NDArray[Any]
 
 _TABLE_SPAN = 1 << 16  # a lookup table of 64 Ki codes stays in the second-level cache
+_WHOLE_ALONE, _DOUBLES_TOO = 1 << 62, 1 << 52
+"""Below which integers may be looked up in a table: if they are compared with integers alone, and if with doubles, too,
+which must tell every integer from the next."""
 
 
 class Coder:
@@ -193,16 +195,13 @@ class Coder:
             if isinstance(low, float):
                 low, high = rounded(np.array([low, high]), precision).tolist()
                 edges = rounded(edges, precision)
-            elif values.dtype.kind == "f":
-                low, high = _double_from(int(low)), -_double_from(-int(high))
-                edges = np.array([_double_from(int(edge)) for edge in edges])
-            beyond = values > high
-            outside = np.zeros(len(values), np.bool_) if clip else (values < low) | beyond
-            values = np.clip(values, low, high)
+                below, beyond = values < low, values > high
+                values = np.clip(values, low, high)
+            else:
+                values, below, beyond = whole_between(values, int(low), int(high))
+            outside = np.zeros(len(values), np.bool_) if clip else below | beyond
             if isinstance(column, Integer) and not column.bins:
-                places = np.floor(values).astype(np.int64) - column.low
-                # Where no double lies between the bounds, the nearest one does not, either.
-                codes = np.clip(places, 0, column.count - 1).astype(self._dtype)
+                codes = (values - column.low).astype(self._dtype)
             else:
                 codes = np.searchsorted(edges, values, side="right").astype(self._dtype)
             if not clip and beyond.any():
@@ -258,15 +257,11 @@ class Coder:
         else:
             return
         self._is_identity = isinstance(column, Integer) and not column.bins and low == 0
-        if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < 2**62:
+        # The table's ends stand for all that is beyond them, so they must be no double's neighbours.
+        exact = _WHOLE_ALONE if isinstance(column, Integer) else _DOUBLES_TOO
+        if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < exact:
             self._base = low - 1
             self._table = self._search(np.arange(low - 1, high + 2, dtype=np.int64))
-
-
-def _double_from(whole: int) -> float:
-    """The smallest double that is at least this integer: a double is below one if and only if it is below the other."""
-    nearest = float(whole)
-    return nearest if int(nearest) >= whole else math.nextafter(nearest, math.inf)
 
 
 def column_numbers(column: Column, array: Any, reading: Reading = PLAIN) -> Numbers:

@@ -3,6 +3,8 @@
 import datetime as dt
 import itertools
 import time
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,8 @@ import pytest
 
 from openprior.errors import EncodeError, OpenPriorError, SourceError
 from openprior.schema.base import Schema
-from openprior.schema.bins import Datetime, Integer
-from openprior.schema.columns import Boolean, Categorical, Ordered
+from openprior.schema.bins import Datetime, Integer, Real
+from openprior.schema.columns import Boolean, Categorical, Column, Ordered
 from openprior.schema.reading_rules import Reading
 from openprior.tables.convert import moments
 from openprior.tables.encode import encode_table
@@ -162,6 +164,58 @@ def test_integers_at_the_ends_of_64_bits_are_exact() -> None:
         # Beyond, the nearest double decides: those just below −2⁶³ are −2⁶³.
         at = inside.index(-(2**63))
         assert codes == [inside.index(v) if v in inside else at if v < 0 else len(inside) for v in ends]
+
+
+_FAR = (0, 5, -3, 2**53, 2**53 + 2, 10**16, 10**16 + 4, 2**54 + 4, 2**60, -(2**60), 2**62, -(2**63), 10**18)
+
+
+_BINNED: list[Any] = [
+    partial(Integer, low=20190000000000001, high=20190000000000040),
+    partial(Integer, low=-(2**60) - 1, high=-(2**60) + 9),
+    partial(Integer, bins=(0, 2**54 + 1, 2**54 + 3)),
+    partial(Integer, bins=(-(2**63), 3, 2**63 - 1)),
+    partial(Real, bins=(1e16, 1e16 + 4, 1e17)),
+]
+_LISTED: list[Any] = [
+    partial(Ordered, values=(1e16,), dtype="double"),
+    partial(Ordered, values=(1e16, 1e16 + 4), dtype="double"),
+    partial(Ordered, values=(2.0**53 + 4,), dtype="double"),
+    partial(Ordered, values=(2**54, 2**54 + 1)),
+]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(make(name="x", other=True, out_of_domain="other") for make in (*_BINNED, *_LISTED)),
+        *(make(name="x", out_of_domain="clip") for make in (*_BINNED, *_LISTED)),
+        *(make(name="x", out_of_domain="open") for make in _BINNED),
+    ],
+    ids=repr,
+)
+def test_a_number_has_one_code_whatever_it_is_stored_as(column: Column) -> None:
+    coder = Coder(column)
+    whole = coder(pa.array(_FAR, pa.int64())).tolist()
+    assert coder(pa.array([float(v) for v in _FAR])).tolist() == whole
+    for beside in (Decimal("0.25"), Decimal("123456789012345678.00")):
+        stored = pa.array([*map(Decimal, _FAR), beside], pa.decimal128(38, 2))
+        assert coder(stored).tolist()[:-1] == whole
+    assert [coder(pa.array([v])).tolist()[0] for v in _FAR] == whole
+
+
+def test_doubles_beyond_64_bits_are_beyond_all_integers() -> None:
+    every = Coder(Integer(name="x", bins=(-(2**63), 3, 2**63 - 1), other=True, out_of_domain="other"))
+    assert every(pa.array([-(2.0**63), 2.0**63, -(2.0**64), 2.5, 3.0])).tolist() == [0, 2, 2, 0, 1]
+
+
+def test_an_integer_that_is_no_double_is_no_double_label() -> None:
+    listed = Coder(
+        Ordered(name="x", values=(2.0**53, 1e16), dtype="double", other=True, out_of_domain="other")
+    )
+    values = [2**53, 2**53 + 1, 10**16, 10**16 + 1, 2**63 - 1]
+    assert listed(pa.array(values)).tolist() == [0, 2, 1, 2, 2]
+    signs = Coder(Integer(name="x", low=0, high=9, missing_values=("1e+16",), **_ODD))
+    assert signs(pa.array([10**16 - 1, 10**16, 10**16 + 1])).tolist() == [10, 11, 10]
 
 
 @pytest.mark.parametrize("gap", [str(2**63), "-9223372036854775809", "18446744073709551616"])
