@@ -27,7 +27,10 @@ from tests.leaks import Watch, watching
 TEXT, NUMBER, REAL, MOMENT, PERSON, NAME = (
     "zqxcanary", 773197719, 73.19771977, "1937-11-23T07:31:19.771977", "zqxperson", "zqxcolumn",
 )  # fmt: skip
-CANARIES = (TEXT, str(NUMBER), str(REAL), MOMENT, MOMENT.replace("T", " "), PERSON, NAME, "771977")
+# The ends of the real and of the moment, however what stands before them is written; long enough that the digits of
+# some thousand noisy numbers do not have them by chance, as they have six.
+ENDS = ("19771977", "19.771977")
+CANARIES = (TEXT, str(NUMBER), str(REAL), MOMENT, MOMENT.replace("T", " "), PERSON, NAME, *ENDS)
 SCHEMA = """
 person_id = "who"
 max_rows_per_person = 3

@@ -257,7 +257,7 @@ class Coder:
         else:
             return
         self._is_identity = isinstance(column, Integer) and not column.bins and low == 0
-        # The table's ends stand for all that is beyond them, so they must be no double's neighbours.
+        # The table's ends stand for all that is beyond them, so rounding must take neither for a number inside.
         exact = _WHOLE_ALONE if isinstance(column, Integer) else _DOUBLES_TOO
         if high - low <= _TABLE_SPAN and max(abs(low), abs(high)) < exact:
             self._base = low - 1
