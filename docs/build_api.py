@@ -28,6 +28,7 @@ GROUPS = {
     "A prior that is kept": ("fit_prior", "open_prior", "PublicPrior"),
     "What the columns are": ("Schema", "Reading"),
     "What should be right": ("Workload", "all_marginals", "random_marginals", "target_marginals"),
+    "Analyses of replicates": ("combine", "Combined"),
     "Before the budget is spent": (
         "plan",
         "screen",

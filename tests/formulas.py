@@ -12,12 +12,14 @@ under add/remove, on the whole table and inside a partition:
     score          1024Δ, squared (over cells 4Δ); whole tables only
     best mixture   64Δ + 2, squared; whole tables under replace-one only
     regression     65536·√2Δ rounded up, and 512 for errors, and √k rounded up, and 1; L1 √k times that
+    errors         per group S = factor·tables·steps·2Δ (Δ under add/remove): ΣS, ΣS²; whole tables only
     residuals      of columns with nᵢ values, γ = Πnᵢ: one row has a = γΠ(nᵢ−1) and L1 norm L = Π2(nᵢ−1); two rows that
                    differ in one column alone, that with fewest values n, are a + a/(n−1) apart, twice (L2²)
     together       the sum of its parts', each times its factor; squared for L2²
 
 No number of a statistic moves by more than Δ (marginals, cells, totals, queries), Δ times the largest weight (weighted
-sums), its largest part with its factor (together), or else the smaller of L1 and the root of L2², rounded down (L∞).
+sums), its largest part with its factor (together), the largest S (errors), or else the smaller of L1 and the root of
+L2², rounded down (L∞).
 Laplace noise of scale s costs Δ₁/s in ε and Δ₁/s·tanh(Δ∞/(2s)) in ρ; permute-and-flip at ε costs ε·tanh(ε/2).
 """
 
@@ -70,6 +72,9 @@ def sensitivity_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) 
     if kind == "score":
         steps = (4 if event["over"] == "cells" else 1024) * rows
         return steps, steps**2
+    if kind == "errors":
+        moved = [twice * rows * step for step in _group_steps(event)]
+        return sum(moved), sum(m**2 for m in moved)
     assert replace
     if kind == "regression":
         k = event["coefficients"]
@@ -86,6 +91,8 @@ def largest_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> i
         return rows
     if kind == "weighted sums":
         return rows * max(weight for _, *weights in event["weights"] for weight in weights)
+    if kind == "errors":
+        return (2 if relation == "replace-one" else 1) * rows * max(_group_steps(event))
     l1, l2_squared = sensitivity_by_hand(event, relation, rows)
     bounds = [l1, math.isqrt(l2_squared)]
     if kind == "together":
@@ -119,6 +126,12 @@ def epsilon_by_hand(event: Mapping[str, Any], relation: str, rows: int = 1) -> f
     if event["event"] == "laplace":
         return sensitivity_by_hand(event, relation, rows)[0] / event["scale"]
     return event["epsilon"] * event["draws"] * _touched(event, relation)
+
+
+def _group_steps(event: Mapping[str, Any]) -> list[int]:
+    """How far one row, added or removed, moves each group of errors."""
+    told = zip(event["factors"], event["tables"], event["steps"], strict=True)
+    return [factor * tables * steps for factor, tables, steps in told]
 
 
 def _cells(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:

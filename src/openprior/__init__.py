@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from openprior.progress import Progress
     from openprior.questions.workload import Workload, all_marginals, random_marginals, target_marginals
     from openprior.releases.certificate import Certificate
+    from openprior.releases.combine import Combined, combine
     from openprior.releases.public_prior import PublicPrior, fit_prior, open_prior
     from openprior.releases.release import release
     from openprior.releases.result import Release, open_release
@@ -56,6 +57,7 @@ need_cache()
 __all__ = [
     "Aim",
     "Certificate",
+    "Combined",
     "DualQuery",
     "Gem",
     "GemPub",
@@ -81,6 +83,7 @@ __all__ = [
     "audit",
     "best_mixture_error",
     "choose_public",
+    "combine",
     "compare",
     "divergences",
     "estimate_error",
@@ -103,6 +106,7 @@ __all__ = [
 _HOMES = {
     "Aim": "methods.aim",
     "Certificate": "releases.certificate",
+    "Combined": "releases.combine",
     "DualQuery": "methods.dual_query",
     "Gem": "methods.gem",
     "GemPub": "methods.gem_pub",
@@ -128,6 +132,7 @@ _HOMES = {
     "audit": "privacy.auditing.audit",
     "best_mixture_error": "guidance.mixture_error",
     "choose_public": "guidance.choose_public",
+    "combine": "releases.combine",
     "compare": "evaluation.compare",
     "divergences": "guidance.divergences",
     "estimate_error": "evaluation.error_estimate",

@@ -22,6 +22,7 @@ from openprior.privacy.auditing.findings import Audit
 from openprior.privacy.auditing.witness import _WatchedNoise
 from openprior.privacy.calibrate import exponential_epsilon
 from openprior.privacy.curator import Curator
+from openprior.privacy.error_strata import ROW_STEPS, CellsApart, ErrorStrata
 from openprior.privacy.events import Event, Gaussian, PermuteAndFlip, Selection
 from openprior.privacy.merged_counts import MergedCounts
 from openprior.privacy.merging import Merging
@@ -287,6 +288,24 @@ def test_weights_that_are_charged_by_the_lightest_cell(monkeypatch: pytest.Monke
     assert audited(Probe(steps), "replace-one").ok
     monkeypatch.setattr(WeightedSums, "column_norms", (3, 9))
     caught(audited(Probe(steps), "replace-one"), "moved 1.53 times its own")
+
+
+def test_errors_that_are_charged_as_if_of_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row is in each of three tables, and far from all references: an error moves three times as far."""
+
+    def steps(curator: Curator) -> Any:
+        known_total(curator)
+        sizes = {m: curator.domain.size(m) for m in (AREA, SIDE, ALL)}
+        asked = tuple(CellsApart(m, 0, np.zeros(s, np.int64), np.zeros(s, np.int8)) for m, s in sizes.items())
+        errors = curator.measure(ErrorStrata.of(4, (1,), asked), 0.5 * curator.remaining)
+        return errors.values / (3 * ROW_STEPS)
+
+    assert audited(Probe(steps), "add-remove").ok
+    real = ErrorStrata.sensitivity
+    monkeypatch.setattr(
+        ErrorStrata, "sensitivity", lambda self, unit: real(replace(self, tables=(1,), asked=()), unit)
+    )
+    caught(audited(Probe(steps), "add-remove"), "moved 3 times its own")
 
 
 def test_residuals_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from openprior.methods.shared.loop import ROUNDS
 from openprior.privacy.account import Account
 from openprior.privacy.curator import Curator
 from openprior.privacy.error_statistics import BestMixtureError
+from openprior.privacy.error_strata import CellsApart, ErrorStrata
 from openprior.privacy.journal import Journal
 from openprior.privacy.ledger import Ledger
 from openprior.privacy.noise import SecureNoise, SeededNoise
@@ -74,6 +75,7 @@ CELL_SCORES = CellScores(CELLS, np.arange(len(CELLS)), np.zeros(len(CELLS)))
 SIGNED = SignedCellScores(CELLS, np.arange(len(CELLS)), np.zeros(len(CELLS)))
 L1_SCORES = [L1Score(("a",), ((1.0, np.zeros(3)),)), L1Score(("b", "c"), ((1.0, np.zeros(4)),))]
 PUBLIC = Table(DOMAIN, (np.array([0, 1, 2]), np.array([0, 1, 1]), np.array([1, 0, 1])))
+ERRORS = CellsApart(("a",), 0, np.zeros(3, np.int64), np.zeros(3, np.int8))
 ADD_REMOVE = Unit(Relation.ADD_REMOVE)
 
 VERBS: dict[str, tuple[Unit, Callable[[Curator, float], object]]] = {
@@ -85,6 +87,7 @@ VERBS: dict[str, tuple[Unit, Callable[[Curator, float], object]]] = {
     "measure cell": (Unit(), lambda c, rho: c.measure(CellCount(("a", "b"), 2), rho, noise="laplace")),
     "measure total": (ADD_REMOVE, lambda c, rho: c.measure(Total(), rho)),
     "measure best mixture": (Unit(), lambda c, rho: c.measure(BestMixtureError(PUBLIC, (("a", "b"),)), rho)),
+    "measure errors": (Unit(), lambda c, rho: c.measure(ErrorStrata.of(1, (1,), (ERRORS,)), rho)),
     "measure regression": (Unit(), lambda c, rho: c.measure(MembershipRegression.of(PUBLIC, 0.1), rho)),
     "measure in a part": (Unit(), lambda c, rho: c.partition(["c"])[(1,)].measure(Counts(("a",)), rho)),
     "measure a cell in a part": (
@@ -489,6 +492,7 @@ def test_a_mechanism_that_asks_for_too_much_has_read_nothing() -> None:
             epsilon=1.0,
             delta=1e-6,
             mechanism=Greedy(),
+            error_bars=0.02,  # how many rows there are, which is public, is looked at to choose a share
         )
     assert reads == []
 

@@ -120,6 +120,14 @@ def made() -> op.Release:
 
 
 @cache
+def with_bars() -> op.Release:
+    few = op.Tilt(particles=1000, rounds=2)
+    return op.release(
+        PRIVATE, PUBLIC, schema=schema(), workload=1, mechanism=few, error_bars=0.5, seed=1, **BUDGET
+    )
+
+
+@cache
 def ledger() -> Ledger:
     book = Ledger()
     book.set_budget("x", epsilon=2.0, delta=1e-3)
@@ -207,6 +215,14 @@ CALLS: dict[str, Call] = {
     "Schema.parents": (schema().parents, these(name="age")),
     "Schema[]": (schema().__getitem__, these(name="age")),
     "Release.answers": (lambda columns: made().answers(columns), these(columns=["age"])),
+    "Release.estimate": (
+        lambda what, of, by, where, value, q, compare, against: with_bars().estimate(
+            what, of, by=by, where=where, value=value, q=q, compare=compare, against=against
+        ),
+        these(what="share", of="age", by=["sex"], where=None, value=None, q=0.5, compare=None, against=None),
+    ),
+    "Release.replicates": (lambda k, seed=1: with_bars().replicates(k, seed), these(k=2)),
+    "combine": (op.combine, these(estimates=[[1.0], [2.0]], variances=[[1.0], [1.0]])),
     "Release.rows": (lambda n, where=None, seed=1: made().rows(n, where, seed), these(n=3)),
     "Release.save": (save, these(path="saved")),
     "Certificate.from_json": (op.Certificate.from_json, lambda: {"text": made().certificate.to_json()}),
@@ -237,7 +253,7 @@ CALLS: dict[str, Call] = {
     "Reading": (op.Reading, these()),
     "a level of a hierarchy": (Level, these(name="x", column="y", prefix=1)),
 }
-MADE_INSIDE = {"Release", "PublicPrior", "Certificate", "Progress", "OpenPriorError"}
+MADE_INSIDE = {"Release", "PublicPrior", "Certificate", "Combined", "Progress", "OpenPriorError"}
 """Classes that only the library makes, or that are raised: not called by users."""
 RIGHT = ("None", "0", "1", "beyond 64 bits", "far more than a double", "a NumPy int")
 SLOW = {

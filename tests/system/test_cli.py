@@ -30,7 +30,7 @@ ROWS = 300
 COLUMNS = ("region", "age", "sex", "children", "income", "moved_in", "chronic")
 FILES = {
     "synthetic.parquet", "answers.parquet", "measurements.parquet", "model", "certificate.json", "report.html",
-    "schema.toml", "workload.json", "public.json",
+    "schema.toml", "workload.json", "public.json", "error_bars.json",
 }  # fmt: skip
 NOT_PRIVATE = "NOT PRIVATE (seeded noise)"
 
@@ -159,6 +159,23 @@ def test_csv_output(place: Path) -> None:
     assert {f.name: f.type for f in made.synthetic.schema} == {c.name: c.arrow for c in made.schema.columns}
 
 
+def test_error_bars_have_the_share_that_is_said(place: Path) -> None:
+    for share, files in (("0", FILES - {"error_bars.json"}), ("0.3", FILES)):
+        folder = f"out-{share}"
+        done(*release("--error-bars", share, "-o", folder))
+        assert {p.name for p in Path(folder).iterdir()} == files
+        done("check", folder)
+        done("answers", folder, "-o", f"{folder}.csv")
+        bases = set(pacsv.read_csv(f"{folder}.csv")["basis"].to_pylist())
+        assert ("calibrated" in bases, "none" in bases) == ((False, True) if share == "0" else (True, False))
+        certificate = open_release(folder).certificate
+        errors = [e.rho for e in certificate.events if "errors" in e.to_dict().values()]
+        assert sum(errors) == pytest.approx(float(share) * certificate.rho)
+    for odd in ("-1", "0.6", "nan", "all"):
+        said = say(*release("--error-bars", odd, "-o", "odd"))
+        assert said.code != 0 and "error" in said.err and not Path("odd").exists()
+
+
 def test_seeded_noise_is_marked_everywhere_and_repeats(place: Path) -> None:
     out = done(*release("--insecure-seed", "7"))
     assert NOT_PRIVATE in out and "Differentially private" not in out
@@ -183,8 +200,9 @@ def test_json(place: Path) -> None:
     made = parsed(*release("--ledger", "budget.sqlite"))
     assert set(made) == {
         *("out", "ledger", "rows", "epsilon", "delta", "rho", "rho_spent", "epsilon_spent"),
-        *("mechanism", "run", "noise", "prior", "statement", "remarks"),
+        *("mechanism", "run", "noise", "prior", "statement", "remarks", "error_bars"),
     }
+    assert made["error_bars"]["rows"] == 100 and made["error_bars"]["within"] > 0
     assert (made["out"], made["rows"], made["epsilon"], made["noise"]) == ("out", ROWS, 1.0, "secure")
     assert 0 < made["rho_spent"] <= made["rho"]
     scores = parsed("evaluate", "out", "--private", "private.csv", "--of", "answers", "--report", "r.html")
@@ -209,7 +227,7 @@ COMMANDS = (
     ("release",), ("check",), ("evaluate",), ("compare",), ("mechanisms",), ("demo",), ("schema", "draft"),
     ("ledger", "show"), ("ledger", "budget"), ("ledger", "close"), ("plan",), ("screen",), ("tune",),
     ("choose-public",), ("divergences",), ("prior",), ("cache",),
-    ("estimate",), ("audit",), ("answers",), ("rows",), ("schema", "check"),
+    ("estimate",), ("audit",), ("answers",), ("rows",), ("figures",), ("replicates",), ("schema", "check"),
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from tests.browser import CHROMIUM, Browser, browser
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: apt-get install chromium")
 
 COLUMNS = ["region", "age", "sex", "income", "chronic"]
-SECTIONS = ["promise", "budget", "origin", "scope", "columns", "answers", "limits", "check"]
+SECTIONS = ["promise", "budget", "origin", "scope", "columns", "grades", "answers", "limits", "check"]
 EVIL = (
     "</script><img src=x onerror='window.harmed=1'>",
     '"><svg onload=window.harmed=1>',

@@ -10,6 +10,7 @@ import openprior as op
 PUBLIC = {
     "Aim",
     "Certificate",
+    "Combined",
     "DualQuery",
     "Gem",
     "GemPub",
@@ -35,6 +36,7 @@ PUBLIC = {
     "audit",
     "best_mixture_error",
     "choose_public",
+    "combine",
     "compare",
     "divergences",
     "estimate_error",

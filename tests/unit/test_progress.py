@@ -269,6 +269,7 @@ def test_a_function_is_called_with_the_phases_of_a_release_in_order(tmp_path: An
         "choosing pairs of columns",
         "measuring pairs of columns",
         "estimating",
+        "measuring the error",
         "drawing rows",
         "writing the release",
         "writing the answers",

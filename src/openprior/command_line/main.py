@@ -17,6 +17,7 @@ from openprior.command_line import (
     auditing,
     choosing,
     demo,
+    estimating,
     evaluating,
     guiding,
     ledgers,
@@ -59,7 +60,7 @@ def options(
     """Release statistics and synthetic tables under differential privacy, with public data as prior knowledge."""
 
 
-for family in (releasing, priors, asking, evaluating, guiding, choosing, auditing, demo):
+for family in (releasing, priors, asking, estimating, evaluating, guiding, choosing, auditing, demo):
     family.add_to(app)
 
 

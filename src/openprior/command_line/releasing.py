@@ -1,7 +1,8 @@
 """`openprior release`, `check` and `mechanisms`: from a private table to a folder that may be published."""
 
+import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,13 @@ from openprior.display import how_many, plain
 from openprior.errors import ReleaseError
 from openprior.progress_shown import watching
 
+if TYPE_CHECKING:
+    from openprior.releases.result import Release
+
 __all__ = ["add_to"]
+
+_EXAMPLE = 100
+"""Rows of the answer that is told how sure it is."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -80,6 +87,13 @@ def release(
             "million cells."
         ),
     ] = None,
+    error_bars: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the budget that measures how wrong the answers are, for an interval on each; 0: none; "
+            "default: as much as it takes, at most 0.05."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
     about: Annotated[
         str | None, typer.Option(help="What the release is about; the report opens with it.")
@@ -129,6 +143,7 @@ def release(
             dataset=dataset,
             format=format,
             answers=answers,
+            error_bars=error_bars,
             title=title,
             about=about,
             contact=contact,
@@ -157,14 +172,38 @@ def release(
                 "run": c.run,
                 "noise": c.noise,
                 "prior": dict(c.prior),
+                "error_bars": _sure(made),
                 "statement": c.statement,
                 "remarks": list(c.remarks),
             }
         )
         return
     say(f"wrote {out}: {made.row_count:,} synthetic rows by {c.mechanism}")
-    for line in (c.statement, *c.remarks, *options.ledger_note(ledger)):
+    for line in (c.statement, *_how_sure(made), *c.remarks, *options.ledger_note(ledger)):
         say(line)
+
+
+def _sure(made: "Release") -> dict[str, Any] | None:
+    """How far off answers of an example's size are in the tables of most columns, where that was measured."""
+    import numpy as np
+
+    bars = made.error_bars
+    if bars is None or made.model.total < _EXAMPLE:
+        return None
+    columns, size = bars.columns[-1], np.array([float(_EXAMPLE)])
+    within = math.ceil((bars.around(size, columns).high - size)[0])
+    return {"columns": columns, "rows": _EXAMPLE, "within": within, "unsure": bars.unsure}
+
+
+def _how_sure(made: "Release") -> list[str]:
+    """The same as a line."""
+    found = _sure(made)
+    if found is None:
+        return []
+    return [
+        f"Of answers of about {found['rows']} rows in tables of {how_many(found['columns'], 'column')}, 95 in 100 are "
+        f"within ±{found['within']:,} of the true count."
+    ]
 
 
 def check(

@@ -1,8 +1,9 @@
 """What a run would take: seconds and megabytes of each mechanism, from sizes alone. Rough, and says so.
 
-Each mechanism knows its own outlay; reading the tables, writing the release and its report come on top of it. All
-numbers are fitted to runs of 1,000 to 300,000 rows, 9 to 21 columns and 20,000 to 14 million cells on one machine with
-two cores, and scaled by how fast this one is (speed.py). `python -m benchmarks.plan_times` compares them with runs.
+Each mechanism knows its own outlay; reading the tables, measuring the errors, writing the release and its report come
+on top of it. All numbers are fitted to runs of 1,000 to 300,000 rows, 9 to 21 columns and 20,000 to 14 million cells on
+one machine with two cores, and scaled by how fast this one is (speed.py). `python -m benchmarks.plan_times` compares
+them with runs.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ __all__ = ["COMPILING", "Cost", "cost_of", "costs_of"]
 
 COMPILING = 10.0
 """Seconds, on the reference machine, that the first run after installing takes longer: its loops are compiled then."""
+
+_LOOKED_AT = 4_000_000
+"""Cells of which errors are measured, about, where there are more."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ def cost_of(mechanism: Mechanism, sizes: Sizes) -> Cost | None:
     reading = 3e-8 * sizes.rows * sizes.columns + 1e-9 * sizes.rows * sizes.marginals + 5e-9 * sizes.cells
     writing = 0.13 + 2.7e-7 * sizes.cells
     memory = 260 + 20e-6 * sizes.cells + 28e-6 * sizes.columns * (sizes.rows + sizes.public_rows)
+    if mechanism.spends and not mechanism.has_exact_bars:
+        writing += 0.03 + 4e-4 * sizes.marginals + 1.5e-7 * min(sizes.cells, _LOOKED_AT)
     speed, other = machine_speed(), reading + writing
     return Cost(
         mechanism.name,

@@ -8,6 +8,8 @@ Two ways to spend the budget are laid beside each other. *All*: every marginal o
 shares. *Some*: a method that selects, and measures only T marginals, each with an equal share of four fifths of the
 budget (the rest pays for selecting, as in tilt and jam-pgm). T is the largest number for which the noise of a marginal
 of median size stays below a tenth of the table in L1 (on the scale from 0 to 2).
+
+How far off answers will be in the end is a guess, from runs on other tables (`error_bars/expected_bars.py`).
 """
 
 import itertools
@@ -21,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from openprior.display import Sheet, Shown, how_many
+from openprior.error_bars.error_question import default_share
+from openprior.error_bars.expected_bars import ExpectedReach, expected_reaches
 from openprior.given import whole_number
 from openprior.guidance.bounds import (
     pmw_pub_error_bound,
@@ -86,6 +90,8 @@ class Bought:
     seen: float
     affordable: int
     seen_if_affordable: float
+    reaches: tuple[ExpectedReach, ...]
+    """How far off answers would be, by the size of the cell: a guess; none where δ = 0."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,8 @@ class Plan(Shown):
     marginals: tuple[MarginalPlan, ...]
     orders: tuple[Order, ...]
     bought: tuple[Bought, ...]
+    error_share: float
+    """The share of the budget that error bars would take: a guess of what `release` takes by default."""
     theory: Theory
     costs: tuple[Cost, ...]
     advice: tuple[str, ...]
@@ -194,7 +202,16 @@ def plan(
         level=LEVEL,
         marginals=_marginal_plans(budget, sizes, chosen),
         orders=orders,
-        bought=tuple(_bought(b, count, middle) for b in budgets),
+        bought=tuple(_bought(b, count, middle, has_public=bool(public_rows)) for b in budgets),
+        error_share=default_share(
+            work,
+            None,
+            n if unit.n_is_public or public_rows else None,
+            unit,
+            epsilon=epsilon,
+            delta=delta,
+            rng=np.random.default_rng(0),
+        ),
         theory=_theory(budget, sum(sizes.values()), public_rows),
         costs=costs_of(
             Sizes(Layout(schema.domain, schema.levels), work, n, public_rows or 0, epsilon, delta),
@@ -235,7 +252,7 @@ def _order(budget: PlannedBudget, sizes: Sequence[int], k: int) -> Order:
     return Order(k, count, middle, budget.seen(1 / count), some, budget.seen(budget.share(some, count)))
 
 
-def _bought(budget: PlannedBudget, count: int, middle: int) -> Bought:
+def _bought(budget: PlannedBudget, count: int, middle: int, *, has_public: bool) -> Bought:
     some = budget.affordable(count, middle)
     return Bought(
         budget.epsilon,
@@ -244,6 +261,7 @@ def _bought(budget: PlannedBudget, count: int, middle: int) -> Bought:
         budget.seen(1 / count),
         some,
         budget.seen(budget.share(some, count)),
+        () if budget.pure else expected_reaches(budget.rho, budget.unit, budget.n, has_public=has_public),
     )
 
 

@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from openprior.counting.cells import MAX_CELLS, MAX_TOTAL_CELLS
+from openprior.display import how_many
 from openprior.guidance.costs import COMPILING
 from openprior.guidance.speed import machine_speed
 from openprior.methods.base import pure_choices
@@ -127,6 +128,7 @@ def tables_of(plan: "Plan", most: int) -> list[PlanTable]:
     """See `Plan.tables`."""
     some = max(1, plan.affordable)
     noisiest = sorted(plan.marginals, key=lambda m: -m.cells)[:most]
+    reached = _reach_table(plan)
     tables = [
         PlanTable(
             f"What can be seen at ε = {plan.epsilon:g}, δ = {plan.delta:g} in {plan.n:,} rows",
@@ -182,7 +184,21 @@ def tables_of(plan: "Plan", most: int) -> list[PlanTable]:
             ),
         ),
     ]
-    return [*tables[:3], _theory_table(plan.theory), tables[3]]
+    return [*tables[:3], *([reached] if reached else []), _theory_table(plan.theory), tables[3]]
+
+
+def _reach_table(plan: "Plan") -> PlanTable | None:
+    """By the size of the cell and by ε; None where nothing can be guessed."""
+    if not all(b.reaches for b in plan.bought):
+        return None
+    return PlanTable(
+        "How far off 95 in 100 answers would be at most: a guess",
+        ("answer of about", *(f"ε = {b.epsilon:.3g}" for b in plan.bought)),
+        tuple(
+            (how_many(each[0].rows, "row"), *(f"±{_rows(r.within)}" for r in each))
+            for each in zip(*(b.reaches for b in plan.bought), strict=True)
+        ),
+    )
 
 
 def _time(cost: "Cost") -> str:

@@ -131,6 +131,10 @@ class Mechanism(ABC):
     """Whether the number of rows must be public: then it runs under replace-one only, and not inside groups."""
     pure_options: ClassVar[Mapping[str, Any] | None] = None
     """Options with which it can promise δ = 0; None if there are none."""
+    has_exact_bars: ClassVar[bool] = False
+    """Whether its answers are sums of measurements and nothing else, so that their noise is known exactly."""
+    spends: ClassVar[bool] = True
+    """Whether it looks at the private table at all."""
     takes_prior: ClassVar[bool] = False
     """Whether it can start from a prior that was learnt before (`op.fit_prior`)."""
 

@@ -55,6 +55,7 @@ class Hdmm(Mechanism):
         "unbiased answers with exact 95 % intervals, of many marginals at once; no public table; pure ε-DP"
     )
     public_table = PublicTable.NOT_USED
+    has_exact_bars = True
     pure_options: ClassVar[Mapping[str, Any]] = {"noise": "laplace", "strategy": "best"}
 
     strategy: str = option(

@@ -18,6 +18,7 @@ class PublicProxy(Mechanism):
 
     good_for = "the baseline: what the public table alone says; spends no budget"
     public_table = PublicTable.NEEDED
+    spends = False
 
     def run(
         self,

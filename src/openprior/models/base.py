@@ -104,6 +104,9 @@ class Model(ABC):
         Not negative, unless they are sums of measurements and nothing else (`noise_alone`).
         """
 
+    knows_errors: ClassVar[bool] = False
+    """Whether it has standard errors of its own."""
+
     def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats] | None:
         """How far each answer may be off, as far as the model itself can tell; None if it cannot."""
         return None
@@ -114,6 +117,11 @@ class Model(ABC):
         """The answers and their standard errors, for models to which both together are less work."""
         asked = [tuple(m) for m in marginals]
         return self.answers(asked), self.standard_errors(asked)
+
+    def sizes(self, answers: Mapping[Marginal, Floats]) -> Mapping[Marginal, Floats]:
+        """By what size of its cells its errors go, in rows: by these answers of its own, unless the model knows that a
+        cell may well hold more than it says."""
+        return answers
 
     def noise_alone(
         self, marginal: Marginal, members: Mapping[str, Floats] | None = None

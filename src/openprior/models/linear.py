@@ -76,6 +76,8 @@ class LinearModel(Model):
                 table += component.reshape(places) / spread
         return table.reshape(-1)
 
+    knows_errors: ClassVar[bool] = True
+
     def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """Exact, whatever the table; nan where a component was not measured."""
         asked = Cells(self.domain, marginals).marginals

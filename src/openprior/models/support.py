@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 _LONG, _LONGEST = 3.0, 300.0
 """Of the logarithm of a cell's weights: beyond the first, a move is too long for its scale to be told without loss, so
 all is counted anew; beyond the second the other rows have no mass that a double would show, so it ends there."""
+_NEAR = 1e-9
+"""Weights that were divided by their sum add up to 1 within this."""
 
 
 class SupportModel(Model):
@@ -49,6 +51,12 @@ class SupportModel(Model):
         """Weighted counts of the rows."""
         counter = RowCounter(self.rows, [canonical(m, self.domain) for m in marginals])
         return counter.cells.split(counter.answers(self.weights * self.total))
+
+    def sizes(self, answers: Mapping[Marginal, Floats]) -> Mapping[Marginal, Floats]:
+        """What cells would hold if no row weighed less than it did at first: rows are weighed down by noise, too."""
+        counter = RowCounter(self.rows, answers)
+        least = np.maximum(self.weights, 1 / self.rows.n)
+        return counter.cells.split(counter.answers(least * self.total))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Table:
         """Each row as often as its weight says, rounded up or down without bias; shuffled."""
@@ -76,7 +84,13 @@ class SupportModel(Model):
     def load(cls, saved: Saved) -> "SupportModel":
         """Rows and weights."""
         columns = tuple(saved.arrays[f"column{i}"] for i in range(len(saved.domain)))
-        return cls(Table(saved.domain, columns), saved.arrays["weights"], saved.facts["total"])
+        weights = saved.arrays["weights"]
+        model = cls(Table(saved.domain, columns), weights, saved.facts["total"])
+        if (
+            abs(weights.sum() - 1) < _NEAR
+        ):  # divided by that again, they would not be the same to the last bit
+            model.weights = weights
+        return model
 
 
 class MultiplicativeWeights:

@@ -3,6 +3,7 @@
 unit.py               who is protected: one person with Δ rows, and what a neighbour is
 statistics.py         what may be measured: counts, each with its sensitivity and the proof
 error_statistics.py   errors that may be measured: a score, the best mixture error
+error_strata.py       how wrong a finished model is, stratum by stratum
 merged_counts.py      counts of a marginal whose rare values are merged
 merging.py            public maps from values to groups, and the sums by them
 weighted_sums.py      sums of counts with weights, from which the answers to queries follow

@@ -52,6 +52,8 @@ class Account:
         self.rho = rho
         self.limit, self.spent = Fraction(epsilon if self.pure else rho), Fraction(0)
         """In ρ; in ε if pure."""
+        self.held_back = Fraction(0)
+        """Of the limit: what may not be spent now, because a later step needs it."""
         self._charged = Fraction(0)
         self.events: list[Event] = []
         self.measurements: list[Measurement] = []
@@ -78,9 +80,10 @@ class Account:
 
     def rho_of(self, amount: Fraction) -> float:
         """The largest ρ (to a few last bits) whose step costs at most so much."""
+        amount = max(amount, Fraction(0))  # what is held back may have been spent before
         if not self.pure:
             return down(amount)
-        rho = pure_rho(max(amount, Fraction(0)))
+        rho = pure_rho(amount)
         while rho > 0 and self.cost(rho) > amount:
             rho = nextafter(rho, -inf)
         return rho
@@ -104,7 +107,7 @@ class Account:
         seq, details = len(self.events), event.to_dict()
         request = json.dumps(details, ensure_ascii=False)
         outcome = self._journal.find(seq, request)
-        if self.spent + charge > self.limit:
+        if self.spent + charge > self.limit - self.held_back:
             raise BudgetExceeded(
                 f"this step would pass the run's budget of ε = {self.epsilon:g} at δ = {self.delta:g}; raise epsilon "
                 "or ask for less"
@@ -136,12 +139,13 @@ class Purse:
     @property
     def rho(self) -> float:
         """All that it may spend."""
-        return self.account.rho
+        account = self.account
+        return account.rho_of(account.limit - account.held_back) if account.held_back else account.rho
 
     @property
     def left(self) -> Fraction:
         """What is left, exactly."""
-        return self.account.limit - self.account.spent
+        return self.account.limit - self.account.held_back - self.account.spent
 
     @property
     def remaining(self) -> float:
@@ -183,7 +187,7 @@ class PartPurse(Purse):
     @property
     def rho(self) -> float:
         """All that the part may spend."""
-        return self.account.rho if self._most is None else self.account.rho_of(self._most)
+        return super().rho if self._most is None else self.account.rho_of(self._most)
 
     @property
     def left(self) -> Fraction:

@@ -10,7 +10,8 @@ outcomes as long as the running sum never passes ρ, and the ledger refuses what
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from math import fsum
 from typing import Any, NoReturn, TypeVar
@@ -120,6 +121,23 @@ class Curator:
         if self.is_pure:
             return [pure_rho(pure_epsilon(left) * (w / whole)) for w in weights]
         return [left * (w / whole) for w in weights]
+
+    @contextmanager
+    def holding_back(self, share: float) -> Iterator[float]:
+        """Keep this share of the budget (of ρ, or of ε where the run is pure) for a step that comes later: within, the
+        curator has, and says that it has, only the rest. Gives what is kept, in ρ."""
+        account = self.__purse.account
+        if not 0 <= share < 1:
+            raise PrivacyError(
+                f"a share of the budget to hold back ({shown(share)}) must be from 0 to below 1"
+            )
+        if account.held_back:
+            raise PrivacyError("a share of the budget is held back already")
+        account.held_back = account.limit * Fraction(share)
+        try:
+            yield account.rho_of(account.held_back)
+        finally:
+            account.held_back = Fraction(0)
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""

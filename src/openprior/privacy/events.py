@@ -17,6 +17,7 @@ from typing import ClassVar, Self
 from openprior.errors import PrivacyError
 from openprior.privacy import (  # noqa: F401  (can be read back)
     error_statistics,
+    error_strata,
     merged_counts,
     regression,
     together,

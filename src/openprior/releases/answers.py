@@ -3,9 +3,12 @@
 `estimate` is the model's. `basis` says what the other numbers rest on:
 
 - "measured": on measurements of just this cell, or of cells that add up to it, and on nothing else (intervals.py).
+  Marginals of which that says less than calibrated bars do, on average, have those instead.
   A model shrinks noise, so its estimate may lie outside the interval; about one in twenty does if it is right. A model
   that only adds measurements up (linear.py) is its own best measurement: its estimate is in the middle.
-- "model": no measurement tells this cell. The standard error is the model's own (its `standard_errors`), which
+- "calibrated": on a measurement of how wrong the model is among cells like this one (the room `error_bars`): of all
+  cells with estimates of about this size 95 in 100 lie inside; of a single one nothing is promised.
+- "model": neither tells this cell. The standard error is the model's own (its `standard_errors`), which
   supposes that it is as far off here as where it was measured. That may be wrong, so there is no interval.
 - "none": nothing can be said.
 """
@@ -17,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
+from openprior.error_bars.bars import Bars, ErrorBars
 from openprior.errors import WorkloadError
 from openprior.given import several
 from openprior.models.base import Model
 from openprior.questions.query_text import split_words, unquoted
 from openprior.questions.workload import Marginal, canonical
-from openprior.releases.intervals import Known, coarser, known_about, known_by_model
+from openprior.releases.cell_sizes import CellSizes
+from openprior.releases.intervals import Known, coarser, known_about, known_by_model, measured_well
 from openprior.releases.measurements import Measurements
 from openprior.tables.conditions import known_name
 
@@ -35,6 +40,7 @@ __all__ = [
     "NUMBERS",
     "asked_columns",
     "headings",
+    "known_of",
     "labelled",
     "number_columns",
     "numbers_of",
@@ -45,7 +51,7 @@ Floats = NDArray[np.float64]
 _Numbers = tuple[NDArray[Any], ...]
 
 NUMBERS = ("estimate", "standard_error", "low", "high")
-_BASES = ("none", "model", "measured")
+_BASES = ("none", "model", "measured", "calibrated")
 
 
 def asked_columns(columns: Iterable[str], schema: "Schema") -> tuple[str, ...]:
@@ -62,7 +68,11 @@ def asked_columns(columns: Iterable[str], schema: "Schema") -> tuple[str, ...]:
 
 
 def labelled(
-    model: Model, schema: "Schema", measurements: Measurements, columns: Iterable[str]
+    model: Model,
+    schema: "Schema",
+    measurements: Measurements,
+    columns: Iterable[str],
+    bars: ErrorBars | None = None,
 ) -> "pa.Table":
     """One marginal: one label column each, as asked, then estimate, standard_error, low, high, basis; one row per cell.
 
@@ -77,7 +87,7 @@ def labelled(
         numbers = _level_numbers(model, schema, measurements, marginal)
     else:
         Cells(model.domain, [marginal])  # refuses what is too large
-        (numbers,) = numbers_of(model, measurements, [marginal])
+        (numbers,) = numbers_of(model, measurements, [marginal], bars)
     labels = [schema.levels[a].labels if a in schema.levels else schema[a].labels for a in asked]
     sizes = [len(some) for some in labels]
     place = np.arange(len(numbers[0])).reshape([sizes[asked.index(a)] for a in marginal])
@@ -137,33 +147,63 @@ def headings(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
     return shown
 
 
-def numbers_of(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> list[_Numbers]:
+def numbers_of(
+    model: Model, measurements: Measurements, marginals: Sequence[Marginal], bars: ErrorBars | None = None
+) -> list[_Numbers]:
     """Estimate, standard error, low, high and basis of every cell; nan where there is none."""
-    answers, errors = model.estimates(marginals)
+    if bars is not None and all(bars.tells(m) for m in marginals):
+        answers, errors = model.answers(marginals), None  # what a model says of its own errors is in the bars
+    else:
+        answers, errors = model.estimates(marginals)
+    sizes = answers if bars is None else CellSizes(model, measurements).of(answers)
     return [
         with_interval(
             answers[m],
             None if errors is None else errors[m],
-            known_by_model(model, m, answers[m]) or known_about(measurements, m),
+            known_of(model, measurements, m, answers[m]),
+            None if bars is None or not bars.tells(m) else bars.around(answers[m], len(m), sizes[m]),
         )
         for m in marginals
     ]
 
 
-def with_interval(estimate: Floats, error: Floats | None, known: Known | None) -> _Numbers:
+def known_of(model: Model, measurements: Measurements, marginal: Marginal, estimate: Floats) -> Known | None:
+    """What measurements say about a marginal, by themselves or added up by the model."""
+    return known_by_model(model, marginal, estimate) or known_about(measurements, marginal)
+
+
+def with_interval(
+    estimate: Floats, error: Floats | None, known: Known | None, bars: Bars | None = None
+) -> _Numbers:
+    """The numbers of some cells, from what is known of them: measured, calibrated, by the model alone, or nothing."""
     nothing = np.full(len(estimate), np.nan)
-    error = nothing if error is None else error
-    basis = np.isfinite(error).astype(np.int8)
-    if known is None:
-        return estimate, error, nothing, nothing, basis
+    if bars is None:
+        error = nothing if error is None else error
+        numbers = error, nothing, nothing, np.isfinite(error).astype(np.int8)
+    else:
+        numbers = bars.standard_error, bars.low, bars.high, np.full(len(estimate), 3, np.int8)
+    if known is None or (bars is not None and not _better(known, bars, estimate)):
+        return estimate, *numbers
     is_known = np.isfinite(known.standard_error)
+    error, low, high, basis = numbers
     return (
         estimate,
         np.where(is_known, known.standard_error, error),
-        known.low,
-        known.high,
+        np.where(is_known, known.low, low),
+        np.where(is_known, known.high, high),
         np.where(is_known, np.int8(2), basis),
     )
+
+
+def _better(known: Known, bars: Bars, estimate: Floats) -> bool:
+    """Whether a marginal has its measured intervals: they are no longer, all in all, or good enough by themselves.
+
+    All cells of a marginal together, as a choice cell by cell would be one by the noise.
+    """
+    if measured_well(known, estimate):
+        return True
+    cells = np.isfinite(known.standard_error)
+    return float((known.high - known.low)[cells].sum()) <= float((bars.high - bars.low)[cells].sum())
 
 
 def number_columns(*numbers_and_basis: NDArray[Any]) -> dict[str, Any]:

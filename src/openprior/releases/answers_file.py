@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from openprior.error_bars.bars import ErrorBars
 from openprior.models.base import Model
 from openprior.progress import phase
 from openprior.questions.workload import Marginal
@@ -57,6 +58,7 @@ def write_answers(
     marginals: Sequence[Marginal],
     path: Path,
     format: str | None = None,
+    bars: ErrorBars | None = None,
 ) -> None:
     """These marginals and all queries in one file, in the format that its name ends in if not said.
 
@@ -65,7 +67,7 @@ def write_answers(
     """
     with phase("writing the answers", len(marginals)) as work:
         if (format or path.suffix.removeprefix(".")) == "csv":
-            tables = _long(model, schema, measurements, marginals, rounded=True)
+            tables = _long(model, schema, measurements, marginals, bars, rounded=True)
             first = next(tables)
             with csv_writer(first, path) as write:
                 for table in (first, *tables):
@@ -74,7 +76,7 @@ def write_answers(
         form = _packed_form(max(map(len, marginals), default=0))
         words = _Words(schema)
         with parquet_writer(form, path, small=True) as write:
-            for part in _one_ahead(_parts(model, measurements, marginals)):
+            for part in _one_ahead(_parts(model, measurements, marginals, bars)):
                 write(_packed(form, {**_of_cells(part, rounded=True), **words.values(part)}))
                 work.advance(sum(cells.start == 0 for cells in part))
             for answered in answered_queries(model, schema, measurements):
@@ -82,19 +84,27 @@ def write_answers(
 
 
 def long_answers(
-    model: Model, schema: "Schema", measurements: Measurements, marginals: Sequence[Marginal]
+    model: Model,
+    schema: "Schema",
+    measurements: Measurements,
+    marginals: Sequence[Marginal],
+    bars: ErrorBars | None = None,
 ) -> Iterator["pa.Table"]:
     """The same in long form, a part at a time, and not rounded; the first part may have no rows."""
-    return _long(model, schema, measurements, marginals, rounded=False)
+    return _long(model, schema, measurements, marginals, bars, rounded=False)
 
 
 def all_answers(
-    model: Model, schema: "Schema", measurements: Measurements, marginals: Sequence[Marginal]
+    model: Model,
+    schema: "Schema",
+    measurements: Measurements,
+    marginals: Sequence[Marginal],
+    bars: ErrorBars | None = None,
 ) -> "pa.Table":
     """The long form in one piece."""
     import pyarrow as pa
 
-    return pa.concat_tables(long_answers(model, schema, measurements, marginals))
+    return pa.concat_tables(long_answers(model, schema, measurements, marginals, bars))
 
 
 def _long(
@@ -102,6 +112,7 @@ def _long(
     schema: "Schema",
     measurements: Measurements,
     marginals: Sequence[Marginal],
+    bars: ErrorBars | None,
     *,
     rounded: bool,
 ) -> Iterator["pa.Table"]:
@@ -116,7 +127,7 @@ def _long(
         made = pa.table({name: columns[name] for name in order})
         return made.set_column(0, "marginal", made["marginal"].cast(pa.string()))
 
-    for part in _parts(model, measurements, marginals):
+    for part in _parts(model, measurements, marginals, bars):
         labels = {shown[a]: _labels(schema, part, a) for a in attributes}
         yield table({**_of_cells(part, rounded=rounded), **labels})
     for answered in answered_queries(model, schema, measurements):
@@ -148,13 +159,15 @@ def _packed(form: "pa.Schema", columns: dict[str, Any]) -> "pa.Table":
     return pa.table(made, schema=form)
 
 
-def _parts(model: Model, measurements: Measurements, marginals: Sequence[Marginal]) -> Iterator[list[_Cells]]:
+def _parts(
+    model: Model, measurements: Measurements, marginals: Sequence[Marginal], bars: ErrorBars | None
+) -> Iterator[list[_Cells]]:
     """Cells of as many marginals as make a part, or of a piece of one; one part without any if there are none."""
     if not marginals:
         yield []
         return
     for chunk in _chunks(marginals, model.domain):
-        numbers = numbers_of(model, measurements, chunk)
+        numbers = numbers_of(model, measurements, chunk, bars)
         cells = [_Cells(m, 0, len(n[0]), n) for m, n in zip(chunk, numbers, strict=True)]
         if len(chunk) > 1:
             yield cells

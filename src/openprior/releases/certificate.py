@@ -32,11 +32,11 @@ from openprior.releases.seal import FileSeal, seals_from
 
 __all__ = ["FORMAT", "NOT_PRIVATE", "Certificate", "certify"]
 
-FORMAT = 4
+FORMAT = 5
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
-_READ = (2, 3, FORMAT)
+_READ = (2, 3, 4, FORMAT)
 """The formats that are read. In 2 a release had all its rows in one file, and all answers in another, and no prior; up
-to 3 any ε-DP step was charged ρ = ε²/2, which is more than it costs."""
+to 3 any ε-DP step was charged ρ = ε²/2, which is more than it costs; up to 4 no errors were measured."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -204,7 +204,7 @@ class Certificate(Shown):
     def _is_former(self) -> bool:
         """Whether any ε-DP step was charged ε²/2. It is more than the step costs, so whoever says so wrongly says that
         more was spent."""
-        return self.format < FORMAT
+        return self.format < 4
 
     def _pure_rho(self, epsilon: float) -> float:
         return epsilon**2 / 2 if self._is_former else pure_rho(epsilon)

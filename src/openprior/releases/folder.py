@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as pads
 
+    from openprior.error_bars.bars import ErrorBars
     from openprior.privacy.events import Event
     from openprior.questions.workload import Workload
     from openprior.releases.certificate import Certificate
@@ -33,8 +34,8 @@ _ALWAYS = {"model/model.json", "report.html", "schema.toml", "workload.json"}
 _ROWS, _MEASUREMENTS, _ANSWERS = "synthetic", "measurements", "answers"
 """Tables, all of one format, which is the ending of their names. Of the rows there may be parts, in a folder, and of
 answers none; a release of format 2 has all three as files."""
-_PUBLIC = "public.json"
-"""Where there was a public table."""
+_PUBLIC, _BARS = "public.json", "error_bars.json"
+"""Where there was a public table; where errors were measured."""
 _AGAIN = "; copy it again"
 
 
@@ -59,11 +60,14 @@ def write(release: "Reported", draft: Path, format: str, answers: str) -> None:
         saved = beside.submit(model.save, draft / "model")
         if answers != "none":
             answered = answered_marginals(answers, model, measured, release.workload)
-            write_answers(model, release.schema, measured, answered, draft / f"{_ANSWERS}.{format}")
+            path = draft / f"{_ANSWERS}.{format}"
+            write_answers(model, release.schema, measured, answered, path, bars=release.error_bars)
         saved.result()
     measured.save(draft / f"{_MEASUREMENTS}.{format}", release.schema)
     if release.public is not None:
         _write_text(draft / _PUBLIC, json.dumps(release.public.to_dict()))
+    if release.error_bars is not None:
+        _write_text(draft / _BARS, json.dumps(release.error_bars.to_dict()))
     release.schema.save(draft / "schema.toml")
     asked = {"marginals": release.workload.marginals, "weights": release.workload.weights}
     _write_text(draft / "workload.json", json.dumps(asked))
@@ -139,7 +143,9 @@ def _check_names(folder: Path, certificate: "Certificate") -> None:
     if certificate.format == 2:
         needed |= {f"{_ROWS}.{format}", answers}
     missing = sorted(needed - files.keys())
-    others = sorted(n for n in files if n not in {*needed, answers, _PUBLIC} and not n.startswith("model/"))
+    others = sorted(
+        n for n in files if n not in {*needed, answers, _PUBLIC, _BARS} and not n.startswith("model/")
+    )
     if missing or others:
         what = f"no {missing[0]}" if missing else f"{others[0]}, which no release has"
         raise ReleaseError(
@@ -182,6 +188,7 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     public = None
     if _PUBLIC in certificate.files:
         public = View.from_dict(_read_json(folder / _PUBLIC), schema)
+    bars = _bars(folder, certificate, work)
     synthetic = _read_rows(folder, _rows_of(certificate.files), schema)
     model = load_model(folder / "model")
     if model.domain != schema.domain:
@@ -194,7 +201,22 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
         "workload": work,
         "measurements": measurements,
         "public": public,
+        "error_bars": bars,
     }
+
+
+def _bars(folder: Path, certificate: "Certificate", work: "Workload") -> "ErrorBars | None":
+    """What was measured of the errors: there if, and only if, the certificate speaks of it."""
+    from openprior.error_bars.bars import ErrorBars
+    from openprior.privacy.error_strata import ErrorStrata
+    from openprior.privacy.events import Noisy
+
+    asked = any(isinstance(e, Noisy) and isinstance(e.statistic, ErrorStrata) for e in certificate.events)
+    if asked != (_BARS in certificate.files):
+        raise ReleaseError("its error bars are not those of its certificate")
+    return (
+        ErrorBars.from_dict(_read_json(folder / _BARS), certificate.events, work.marginals) if asked else None
+    )
 
 
 def _read_json(path: Path) -> object:

@@ -24,7 +24,7 @@ from openprior.releases.measurements import Counted, Measurements
 from openprior.schema.domain import Domain
 from openprior.schema.levels import Level
 
-__all__ = ["Known", "coarser", "known_about", "known_answers", "known_by_model"]
+__all__ = ["Known", "coarser", "known_about", "known_answers", "known_by_model", "measured_well"]
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def known_about(
         precision[place] += 1 / variance
         weighted[place] += table / variance
         if item.noise == "laplace":
-            fourth[place] += LAPLACE_KURTOSIS * cells * item.sigma**4 / variance**4
+            fourth[place] += LAPLACE_KURTOSIS / (cells * variance**2)
     if not precision.any():
         return None
     return _known(precision.reshape(-1), weighted.reshape(-1), fourth.reshape(-1))
@@ -90,6 +90,16 @@ def known_by_model(
     if noise is None:
         return None
     return _within(estimate, noise.standard_error, noise.kurtosis)
+
+
+def measured_well(known: Known, estimate: Floats) -> bool:
+    """Whether the cells of a marginal that were measured are known to within the root of their count, on average:
+    then nothing else has to be asked of them."""
+    cells = np.isfinite(known.standard_error)
+    if not cells.any():
+        return False
+    root = np.sqrt(np.maximum(estimate[cells], 0.0) + 1.0)
+    return float(known.standard_error[cells].mean()) <= float(root.mean())
 
 
 def known_answers(answers: LinearAnswers) -> Known:

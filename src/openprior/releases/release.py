@@ -37,6 +37,7 @@ from openprior.questions.workload import Workload, WorkloadLike, all_marginals, 
 from openprior.releases.certificate import certify
 from openprior.releases.description import Description, described_as
 from openprior.releases.drawn_rows import drawn_rows, parts_of
+from openprior.releases.error_step import LEAST_SHARE, MOST_SHARE, bars_of, share_held_back
 from openprior.releases.folder import write
 from openprior.releases.measurements import Measurements
 from openprior.releases.noticed import noticed
@@ -81,6 +82,7 @@ def release(
     acknowledge_refusals: bool = False,
     prior: PriorLike | None = None,
     reading: Reading | None = None,
+    error_bars: float | None = None,
     progress: ShowProgress = None,
 ) -> Release:
     """Release statistics and synthetic rows about `private` under (ε, δ)-differential privacy.
@@ -107,6 +109,10 @@ def release(
     prior             what `fit_prior` learnt from the public table, or the path of its file: the public table need not
                       be given then, nor the schema. If they are, they must be those that it was learnt from.
     reading           how text is written in the files, where no schema is given; a schema has it in it
+    error_bars        share of the budget with which the errors of the finished model are measured, so that every answer
+                      has an honest interval; 0: none. If not given, what makes the sum of errors known to about 2 %,
+                      at most 5 % of the budget; none where a mechanism's answers have exact intervals of their own, and
+                      for `public`, which spends nothing
     progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
                       not given: bars in a terminal or a notebook
     """
@@ -115,7 +121,7 @@ def release(
     choice("format", format, *FORMATS)
     if answers is not None:
         choice("answers", answers, *ANSWERS)
-    resume = flag("resume", resume)
+    resume, error_bars = flag("resume", resume), _share("error_bars", error_bars)
     description = described_as(title, about, contact)
     chosen = _chosen(mechanism)
     workload = None if workload is None else need_workload(workload)
@@ -134,7 +140,9 @@ def release(
             asked["seed"] = None if seed is None else whole_number("seed", seed, 0)
             if dataset is not None:
                 asked["dataset"] = text_of("dataset", dataset)
-            finished = _finished(folder, ledger, asked, chosen, schema, workload, public, relation, kept)
+            finished = _finished(
+                folder, ledger, asked, chosen, schema, workload, public, relation, kept, error_bars
+            )
             _same_description(finished, description)
             return finished
     target = None if out is None else fresh(out)
@@ -153,7 +161,7 @@ def release(
     with open_session(
         private,
         schema,
-        _purpose(chosen, work, public_table, kept),
+        _purpose(chosen, work, public_table, kept, error_bars),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -173,11 +181,26 @@ def release(
             sweep(target)
         place = _Place(target, format, written)
         named = replace(description, public=_public_name(public_source, kept))
-        result, said = _released(session, fitted, public_table, public_source, work, kept, place, named)
+        result, said = _released(
+            session, fitted, public_table, public_source, work, kept, place, named, error_bars
+        )
     result.seconds = time.perf_counter() - started
     for words in said:
         caution(words, stacklevel=4)
     return result
+
+
+def _share(name: str, value: float | None) -> float | None:
+    """A share of the budget, if one is given."""
+    if value is None:
+        return None
+    share = plain_number(name, value)
+    if share != 0 and not LEAST_SHARE <= share <= MOST_SHARE:
+        raise OptionError(
+            f"{name} ({share:g}) is the share of the budget for error bars; use 0, or one from {LEAST_SHARE:g} to "
+            f"{MOST_SHARE}"
+        )
+    return share
 
 
 @dataclass(frozen=True)
@@ -285,13 +308,14 @@ def _finished(
     public: Any,
     relation: str,
     kept: PublicPrior | None,
+    error_bars: float | None,
 ) -> Release:
     """The release of a run that was stopped between writing its folder and closing, if it is what is asked for now;
     reads no private row."""
     opened = open_release(out)
     schema = opened.schema if schema is None else need_schema(schema)
     table = _public_table(public, schema, kept)
-    purpose = _purpose(mechanism, _workload(workload, schema), table, kept)
+    purpose = _purpose(mechanism, _workload(workload, schema), table, kept, error_bars)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     unit = Unit.of(schema, relation)
     finish_run(book, out.absolute(), opened.certificate.run, {**request_of(purpose, schema, unit), **asked})
@@ -308,8 +332,18 @@ def _same_description(finished: Release, description: Description) -> None:
         )
 
 
-def _purpose(mechanism: Mechanism, work: Workload, public: Table | None, kept: PublicPrior | None) -> Purpose:
-    more = {"workload": _digest(work), "public": None if public is None else content_of(public)}
+def _purpose(
+    mechanism: Mechanism,
+    work: Workload,
+    public: Table | None,
+    kept: PublicPrior | None,
+    error_bars: float | None,
+) -> Purpose:
+    more: dict[str, object] = {
+        "workload": _digest(work),
+        "public": None if public is None else content_of(public),
+        "error_bars": error_bars,
+    }
     if kept is not None:
         more["prior"] = kept.sha256
     return Purpose(mechanism.name, mechanism.options, more)
@@ -327,16 +361,20 @@ def _released(
     kept: PublicPrior | None,
     place: _Place,
     description: Description,
+    error_bars: float | None,
 ) -> tuple[Release, list[str]]:
     """The release, written where it should be; and what is to be said of it when all is done."""
-    streams = np.random.SeedSequence([session.public_seed, 2]).spawn(2)
-    fit, draw = (np.random.default_rng(s) for s in streams)
+    streams = np.random.SeedSequence([session.public_seed, 2]).spawn(3)
+    fit, draw, ask = (np.random.default_rng(s) for s in streams)
     if kept is not None and kept.marginals != work.marginals:
         session.curator.remark("The prior was learnt for other marginals than those of the workload.")
     compile_ahead(mechanism.name).wait(rows=False)
+    share = share_held_back(session, mechanism, public, work, error_bars, ask)
     with telling() as progress, blas_on_one_thread():
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
-        model = mechanism.run(session.curator, public, work, fit, progress)
+        with session.curator.holding_back(share) as held:
+            model = mechanism.run(session.curator, public, work, fit, progress)
+        bars = bars_of(session, model, work, held, ask)
 
     def decoding(rng: np.random.Generator) -> Decoder:
         if kept is not None and public_source is None:
@@ -363,6 +401,7 @@ def _released(
             workload=work,
             measurements=Measurements(session.schema.full_domain, session.account.measurements),
             public=view,
+            error_bars=bars,
             codes=rows.codes,
             counts=rows.counts,
         )

@@ -3,24 +3,29 @@
 Everything here is post-processing of what a mechanism measured: it costs nothing, and needs no private data.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from openprior.display import Sheet, Shown, how_many, listed
+from openprior.error_bars.bars import ErrorBars
 from openprior.errors import ReleaseError
-from openprior.given import choice, path_of
+from openprior.given import choice, path_of, whole_number
 from openprior.models.base import Model
 from openprior.questions.workload import Marginal, Workload
-from openprior.releases.answers import labelled
+from openprior.releases.answers import labelled, numbers_of
 from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate
+from openprior.releases.estimates import Asked, estimated
 from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import draw_rows
-from openprior.releases.row_parts import all_rows, first_rows, rows_in
+from openprior.releases.replicated_rows import replicate_rows, spread_of
+from openprior.releases.row_parts import all_rows, column_values, first_rows, rows_in
 from openprior.releases.table_files import FORMATS, check_format
 from openprior.releases.view import RowCounts, View
 from openprior.releases.which_answers import answers_written
@@ -52,6 +57,7 @@ class Release(Shown):
         workload: Workload,
         measurements: Measurements,
         public: View | None = None,
+        error_bars: ErrorBars | None = None,
         codes: Table | None = None,
         counts: RowCounts | None = None,
         seconds: float | None = None,
@@ -71,6 +77,8 @@ class Release(Shown):
         """Every noisy number that was measured."""
         self.public = public
         """What the public table says beside them, if there was one."""
+        self.error_bars = error_bars
+        """How wrong its answers are, where that was measured."""
         self.seconds = seconds
         """How long it took, where it was made in this process; depends on the private rows, so it is never written."""
 
@@ -105,8 +113,50 @@ class Release(Shown):
         attribute (null where a marginal lacks it), and those to the queries that were measured.
         """
         if columns is None:
-            return all_answers(self.model, self.schema, self.measurements, self.workload.marginals)
-        return labelled(self.model, self.schema, self.measurements, columns)
+            return all_answers(
+                self.model, self.schema, self.measurements, self.workload.marginals, self.error_bars
+            )
+        return labelled(self.model, self.schema, self.measurements, columns, self.error_bars)
+
+    def estimate(
+        self,
+        what: str,
+        of: str | Sequence[str] | None = None,
+        *,
+        by: Iterable[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        value: Any = None,
+        q: float = 0.5,
+        compare: str | None = None,
+        against: Mapping[str, Any] | None = None,
+    ) -> "pa.Table":
+        """Any quantity, by group, with a 95 % interval: one row per group.
+
+        what     "count"; "share" of `of` having `value` (of each of its values, if none is given); "mean", "sum",
+                 "median", or "quantile" `q` of a column of numbers; "ratio" of the sums of two columns
+        of       the column, or two for a ratio
+        by       groups: columns or levels, also as one text, "sex,region"
+        where    conditions, as in `rows`
+        compare  "difference" or "ratio": every group beside the one that `against` names, such as {"sex": "F"}, or
+                 the first
+
+        Missing and other values count in shares, and are left out of numbers. Inside bins, numbers are those of
+        released rows. Intervals rest on the measured errors (`basis` "calibrated"): on average over groups of about
+        this size, 95 in 100 hold the private table's own figure. There is none where the columns are no part of a
+        marginal of the workload.
+        """
+        asked = Asked(
+            self.model,
+            self.schema,
+            self.error_bars,
+            self.certificate.relation == "replace-one",
+            lambda: self.codes,
+            lambda name: column_values(self.synthetic, name),
+            lambda marginal: numbers_of(self.model, self.measurements, [marginal], self.error_bars)[0][:4],
+        )
+        return estimated(
+            asked, what, of, by=by, where=where, value=value, q=q, compare=compare, against=against
+        )
 
     def rows(
         self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -125,6 +175,23 @@ class Release(Shown):
         return draw_rows(
             self.model, self.schema, self.synthetic, lambda: self.codes, n=n, where=where, seed=seed
         )
+
+    def replicates(self, k: int = 20, seed: int | None = None) -> "list[pa.Table]":
+        """`k` synthetic tables that differ as the release is uncertain, for analyses of one's own: make the same of
+        each, and put the results together with `op.combine`. Needs error bars; `seed`: for the same tables again.
+        """
+        if self.error_bars is None:
+            raise ReleaseError(
+                "this release has no error bars, so nobody knows how far replicates should differ; release with "
+                "error_bars"
+            )
+        k = whole_number("k", k, 2, 1000)
+        rng = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))
+        rows, spread = (
+            all_rows(self.synthetic),
+            spread_of(self.error_bars, self.codes, self.workload.marginals, rng),
+        )
+        return [rows.take(replicate_rows(spread, self.codes, stream)) for stream in rng.spawn(k)]
 
     def to_pandas(self) -> Any:
         """The synthetic rows as a pandas DataFrame; what may be missing has a nullable type, and dates are dates."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openprior.counting.cells import Cells
 from openprior.counting.cores import workers
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FOLDER",
     "all_rows",
+    "column_values",
     "copy_parts",
     "draw_parts",
     "first_rows",
@@ -205,6 +207,16 @@ def first_rows(rows: "pa.Table | pads.Dataset", n: int) -> "pa.Table":
 def all_rows(rows: "pa.Table | pads.Dataset") -> "pa.Table":
     """All of them in memory."""
     return rows if _is_table(rows) else rows.to_table()
+
+
+def column_values(rows: "pa.Table | pads.Dataset", name: str) -> NDArray[np.float64]:
+    """One column's values as numbers; nan where there is none."""
+    import pyarrow.compute as pc
+
+    table = rows.select([name]) if _is_table(rows) else rows.to_table(columns=[name])
+    numbers = pc.cast(table[name], "double")
+    values: NDArray[np.float64] = numbers.to_numpy()
+    return values
 
 
 def _is_table(rows: "pa.Table | pads.Dataset") -> bool:

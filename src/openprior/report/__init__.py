@@ -12,6 +12,7 @@ from openprior.releases.view import RowCounts, View
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from openprior.error_bars.bars import ErrorBars
     from openprior.models.base import Model
     from openprior.releases.certificate import Certificate
     from openprior.report.error_cards import Estimated, Evaluated
@@ -40,6 +41,8 @@ class Reported(Protocol):
     def measurements(self) -> Any: ...
     @property
     def public(self) -> View | None: ...
+    @property
+    def error_bars(self) -> "ErrorBars | None": ...
 
     def answers(self, columns: Iterable[str]) -> "pa.Table":
         """Estimated counts with labels and intervals."""
@@ -64,7 +67,8 @@ def render(
     """
     from openprior.report import charts
     from openprior.report.facts import gather
+    from openprior.report.grades import CLASSES
     from openprior.report.template import page_of
 
     facts = gather(release, evaluation, truth, quality, estimate)
-    return page_of("page.html.j2", f=facts, charts=charts, beside=answers)
+    return page_of("page.html.j2", f=facts, charts=charts, grade_classes=CLASSES, beside=answers)

@@ -77,6 +77,8 @@ def _groups(steps: tuple[Step, ...]) -> tuple[Group, ...]:
         if of_kind:
             cost, share = math.fsum(s.cost for s in of_kind), math.fsum(s.share for s in of_kind)
             noise = noise_range(sigma for s in of_kind for _, sigma in s.counted)
+            if key == "errors":
+                noise = of_kind[0].noise  # one step, and not of counts
             groups.append(Group(key, name, len(of_kind), cost, share, noise))
     return tuple(sorted(groups, key=lambda g: -g.cost))
 

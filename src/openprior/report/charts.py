@@ -55,7 +55,7 @@ def _bar(value: Value, start: int, row: int, top: float) -> Markup:
         parts.append(_rect("pub", 0.0, value.public / top, y + 3, 16))
     parts.append(_rect("syn", 0.0, value.released / top, y + 7, 8))
     if value.low is not None and value.high is not None:
-        parts.append(_whisker(value.low / top, value.high / top, y + 11))
+        parts.append(_whisker(value.low / top, value.high / top, y + 11, value.basis))
     if value.private is not None:
         parts.append(
             Markup('<circle class="priv" cx="{}" cy="{}" r="4"/>').format(_at(value.private / top), y + 11)
@@ -69,10 +69,15 @@ def _rect(kind: str, start: float, end: float, y: float, height: float) -> Marku
     )
 
 
-def _whisker(low: float, high: float, y: float) -> Markup:
+def _whisker(low: float, high: float, y: float, basis: str) -> Markup:
     """A line with an end at either side; without one where it is cut."""
     ends = [x for x in (low, high) if 0 <= x <= 1]
-    return _join([_line("whisker", low, high, y, y), *(_line("whisker", x, x, y - 3, y + 3) for x in ends)])
+    return _join(
+        [
+            _line(f"whisker {basis}".strip(), low, high, y, y),
+            *(_line("whisker", x, x, y - 3, y + 3) for x in ends),
+        ]
+    )
 
 
 def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
@@ -82,7 +87,8 @@ def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
 def _tip(value: Value) -> str:
     parts = [f"{value.label}: released {percent(value.released)}"]
     if value.low is not None and value.high is not None:
-        parts.append(f"95 % interval {percent(value.low)} to {percent(value.high)}")
+        rests = f" ({value.basis})" if value.basis else ""
+        parts.append(f"95 % interval {percent(value.low)} to {percent(value.high)}{rests}")
     if value.public is not None:
         parts.append(f"public {percent(value.public)}")
     if value.private is not None:
@@ -111,7 +117,8 @@ def outline(picture: Picture) -> Markup:
             parts.append(_rect("pub", x, x + wide, *_span(0.0, v.public, top)))
         if v.low is not None and v.high is not None:
             y, height = _span(v.low, v.high, top)
-            parts.append(_line("whisker", x + wide / 2, x + wide / 2, y, y + height))
+            middle = x + wide / 2
+            parts.append(_line(f"whisker {v.basis}".strip(), middle, middle, y, y + height))
         y, _ = _span(0.0, v.released, top)
         parts.append(_line("level", x, x + wide, y, y))
         if v.private is not None:
@@ -154,7 +161,7 @@ def interval(answer: Answer, top: float) -> Markup:
     line = (
         Markup("")
         if answer.low is None or answer.high is None
-        else _whisker(answer.low / top, answer.high / top, 8)
+        else _whisker(answer.low / top, answer.high / top, 8, answer.basis)
     )
     return Markup(
         '<svg class="interval" width="100%" height="16" aria-hidden="true">'

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from openprior.releases.certificate import Certificate
 from openprior.releases.view import View
 from openprior.report.budget import Budget, budget_of
 from openprior.report.error_cards import Errors, Estimated, Evaluated, errors_of
+from openprior.report.grades import Grades, grades_of
 from openprior.report.origin import Coverage, Source, cover, sources_of
 from openprior.report.pictures import BARS, Answer, Picture, answers_in, largest, picture_of
 from openprior.report.promise import Promise, promise_of
@@ -80,6 +82,7 @@ class Facts:
     pictures: tuple[Picture, ...]
     answers: tuple[AnswerTable, ...]
     blurs: tuple[Blur, ...]
+    grades: Grades
     errors: Errors | None
     quality: tuple[tuple[str, Any, str], ...]
     estimate: Estimated | None
@@ -89,7 +92,22 @@ class Facts:
     @property
     def has_intervals(self) -> bool:
         """Whether any answer has an interval."""
-        return any(row.low is not None for table in self.answers for row in table.rows)
+        return bool(self.bases)
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Whether any answer that is shown has none."""
+        return any(row.low is None for table in self.answers for row in table.rows)
+
+    @cached_property
+    def bases(self) -> set[str]:
+        """What the intervals that are shown rest on."""
+        return {row.basis for table in self.answers for row in table.rows if row.low is not None}
+
+    @property
+    def is_all_public(self) -> bool:
+        """Whether nothing was asked of the private table but how wrong the answers are."""
+        return all(group.key == "errors" for group in self.budget.groups)
 
     @property
     def learnt_by(self) -> str:
@@ -146,6 +164,7 @@ def gather(
         pictures=_pictures(release, public, truth, tables),
         answers=_shown({**tables, **pairs}),
         blurs=_blurs(steps, release),
+        grades=grades_of(release),
         errors=None if evaluation is None else errors_of(evaluation),
         quality=() if quality is None else tuple(quality.summary()),
         estimate=estimate,

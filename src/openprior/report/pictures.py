@@ -31,6 +31,8 @@ class Answer:
     estimate: float
     low: float | None
     high: float | None
+    basis: str = ""
+    """What the interval rests on; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Value:
     private: float | None
     low: float | None
     high: float | None
+    basis: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def answers_in(table: Any, columns: Sequence[Column]) -> list[Answer]:
     """The rows of an answer table of these columns; an interval that is missing or not a number is none."""
     numbers = {
         name: table[name].to_pylist() if name in table.column_names else [None] * table.num_rows
-        for name in ("estimate", "low", "high")
+        for name in ("estimate", "low", "high", "basis")
     }
     spelled = [dict(zip(c.labels, reader_labels(c), strict=True)) for c in columns]
     labels = zip(
@@ -90,16 +93,16 @@ def answers_in(table: Any, columns: Sequence[Column]) -> list[Answer]:
         strict=True,
     )
     return [
-        Answer(", ".join(map(str, label)), float(estimate), *_interval(low, high))
-        for label, estimate, low, high in zip(
-            labels, numbers["estimate"], numbers["low"], numbers["high"], strict=True
-        )
+        Answer(", ".join(map(str, label)), float(estimate), *_interval(low, high, basis))
+        for label, estimate, low, high, basis in zip(labels, *numbers.values(), strict=True)
     ]
 
 
-def _interval(low: float | None, high: float | None) -> tuple[float | None, float | None]:
+def _interval(
+    low: float | None, high: float | None, basis: str | None
+) -> tuple[float | None, float | None, str]:
     known = low is not None and high is not None and np.isfinite(low) and np.isfinite(high)
-    return (low, high) if known else (None, None)
+    return (low, high, basis or "") if known else (None, None, "")
 
 
 def largest(sizes: Sequence[float], most: int) -> list[int]:
@@ -128,6 +131,7 @@ def picture_of(
             None if private is None else float(private[i]),
             None if answer.low is None else answer.low / total,
             None if answer.high is None else answer.high / total,
+            answer.basis,
         )
         for i, (label, answer) in enumerate(zip(reader_labels(column), answers, strict=True))
     ]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from openprior.privacy.error_strata import ROW_STEPS, ErrorStrata
 from openprior.privacy.events import Event, Exponential, Laplace, Noisy, Part, Selection
 from openprior.privacy.merged_counts import MergedCounts
 from openprior.privacy.regression import MembershipRegression
@@ -30,6 +31,7 @@ GROUPS = {
     "drawn": "Drawing questions that were answered badly",
     "regression": "Learning what tells private rows from public ones",
     "score": "Measuring an error",
+    "errors": "Measuring how wrong the answers are",
 }
 """What a step can be; the keys also name its colour."""
 
@@ -119,6 +121,8 @@ def _group(event: Event) -> str:
             return "total"
         case MembershipRegression():
             return "regression"
+        case ErrorStrata():
+            return "errors"
         case _:
             return "score"
 
@@ -163,6 +167,11 @@ def _rows_off(event: Noisy) -> float:
     return event.standard_deviation / scale
 
 
+def _errors_off(event: Noisy, errors: ErrorStrata) -> float:
+    """The standard deviation of the noise in rows, on the mean error of the tables of most columns: the last group."""
+    return event.standard_deviation / (ROW_STEPS * errors.factors[-1] * errors.tables[-1])
+
+
 def noise_range(sigmas: Iterable[float | None]) -> str:
     """Standard deviations in rows, from least to most; empty if there are none.
 
@@ -201,6 +210,8 @@ def _noise(event: Event, epsilon: float) -> str:
         return f"σ = {count(event.standard_deviation)} weighted rows"
     if isinstance(event, Noisy) and isinstance(event.statistic, MembershipRegression):
         return "in every coefficient"
+    if isinstance(event, Noisy) and isinstance(event.statistic, ErrorStrata):
+        return f"{noise_range([_errors_off(event, event.statistic)])} of error"
     return f"ε = {plain(epsilon)}" if isinstance(event, Laplace) else "noise"
 
 

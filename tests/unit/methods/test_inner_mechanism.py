@@ -79,7 +79,7 @@ def test_what_is_wrong_is_refused(text: str, match: str) -> None:
 
 def test_the_certificate_has_its_name_and_its_options(tmp_path: Path) -> None:
     inner = op.JamPgm(rounds=2)
-    released(op.Hierarchy(levels=LEVELS, inner=inner), out=tmp_path / "out")
+    released(op.Hierarchy(levels=LEVELS, inner=inner), out=tmp_path / "out", error_bars=0)
     certificate = op.open_release(tmp_path / "out").certificate
     certificate.recheck()
     assert certificate.options["inner"] == {"mechanism": "jam-pgm", **inner.options}

@@ -23,6 +23,7 @@ def released(rows: int, **more: Any) -> tuple[Release, list[str]]:
         "delta": 1e-9,
         "workload": op.all_marginals(1),
         "mechanism": op.Mwem(rounds=2),
+        "error_bars": 0,
         "seed": 1,
     }
     with warnings.catch_warnings(record=True) as said:
@@ -58,6 +59,15 @@ def test_a_small_table_is_said_before_the_first_charge_where_n_is_public() -> No
     assert [r[:22] for r in made.certificate.remarks] == ["The table has fewer th"]
     with pytest.warns(OpenPriorWarning, match="fewer than 100 rows"):
         op.screen(arrow(random_table(SIZES, 99, 1)), [PUBLIC], schema=SCHEMA, epsilon=1.0, seed=1)
+
+
+def test_errors_that_cannot_be_told_from_noise_are_certified() -> None:
+    for rows, epsilon, remarked in ((100, 1.0, True), (5000, 5.0, False)):
+        made, said = released(rows, epsilon=epsilon, error_bars=None)
+        assert said == []
+        told = [r for r in made.certificate.remarks if "cannot be told from noise" in r]
+        assert len(told) == len(made.certificate.remarks) == remarked
+        assert made.error_bars is not None and (made.error_bars.unsure > 0.25) == remarked
 
 
 def test_a_private_number_of_rows_says_nothing() -> None:

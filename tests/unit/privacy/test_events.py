@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from openprior.errors import PrivacyError
 from openprior.privacy.error_statistics import BestMixtureError, ScoreValue
+from openprior.privacy.error_strata import ErrorStrata
 from openprior.privacy.events import (
     Candidates,
     Event,
@@ -32,6 +33,7 @@ from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 from tests.formulas import epsilon_by_hand, pure_rho_by_hand, rho_by_hand, sensitivity_by_hand
 
+ERRORS = ErrorStrata(12, (6, 16, 64), (4, 2, 1), (128, 64, 64))
 SUMS = WeightedSums("prefixes(b)", ("b",), ((0, 3, 0, 1), (1, 2), (0, 7)))
 STATISTICS: tuple[Statistic, ...] = (
     Counts(("a", "b")),
@@ -43,9 +45,10 @@ STATISTICS: tuple[Statistic, ...] = (
     ScoreValue("marginals"),
     ScoreValue("cells"),
     BestMixtureError(),
+    ERRORS,
     MembershipRegression(6, 0.1),
 )
-WHOLE_ONLY = (ScoreValue, BestMixtureError, MembershipRegression)
+WHOLE_ONLY = (ScoreValue, BestMixtureError, ErrorStrata, MembershipRegression)
 UNITS = [Unit(relation, rows) for relation in Relation for rows in (1, 3)]
 PART = Part(2, ("k",), (1,))
 CANDIDATES = (Candidates(9, "marginals"), Candidates(9, "cells"))
@@ -96,7 +99,8 @@ def test_costs_are_those_by_hand(event: Event, unit: Unit) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("rho", [1e-9, 0.02, 3.0])
 def test_calibrated_events_cost_what_was_asked(rho: float, unit: Unit) -> None:
-    for statistic in (Counts(("a",)), CellCount(("a",), 0), QueryAnswers("prefixes(b)", ("b",), 3), SUMS):
+    some = (Counts(("a",)), CellCount(("a",), 0), QueryAnswers("prefixes(b)", ("b",), 3), SUMS, ERRORS)
+    for statistic in some:
         for event in (Gaussian.at(statistic, rho, unit), Laplace.at(statistic, rho, unit, pure=False)):
             assert rho_by_hand(event.to_dict(), unit.relation, unit.rows_per_person) == pytest.approx(rho)
         pure = Laplace.at(statistic, rho, unit, pure=True)
@@ -122,6 +126,11 @@ def test_an_event_in_a_part_is_worth_what_a_move_between_parts_tells() -> None:
 
 NOT_NUMBERS: tuple[Any, ...] = (True, False, "1", None, math.nan, math.inf, -math.inf, -1.0, [], {}, 0)
 NOT_COUNTS: tuple[Any, ...] = (True, "1", 1.0, 1.9, None, -1, [], math.nan)
+NOT_THREE: tuple[Any, ...] = (
+    *([], [1], [1] * 4, [6, 16, 0], [6, 16, -1], [6, 16, True], [6, 16, 1.0], [6, 16, "1"], [6, 16, None]),
+    *([6, 16, math.nan], [6, 16, [1]], [6, 16, 10**30], {"0": 6}, "6, 16, 64", None, 1, True),
+)
+"""What are no three whole numbers above 0."""
 WRONG: dict[str, tuple[Any, ...]] = {
     "event": ("magic", "Gaussian", 1, None, True, ["gaussian"]),
     "statistic": ("rows", "", 1, None, True),
@@ -178,6 +187,10 @@ WRONG: dict[str, tuple[Any, ...]] = {
         1,
     ),
     "over": ("rows", 1, None, True),
+    "strata": (*NOT_COUNTS, 0, 101),
+    "factors": (*NOT_THREE, [6, 16, 2**20 + 1]),
+    "tables": NOT_THREE,
+    "steps": (*NOT_THREE, [128, 64, 2**12 + 1]),
     "sigma": NOT_NUMBERS,
     "scale": NOT_NUMBERS,
     "epsilon": NOT_NUMBERS,
@@ -257,7 +270,7 @@ def test_a_part_and_its_charge_belong_together() -> None:
 
 def test_a_statistic_from_a_certificate_cannot_be_measured() -> None:
     layout = Layout(Domain({"a": 2, "b": 4}))
-    for statistic in (ScoreValue("cells"), ScoreValue("marginals"), BestMixtureError()):
+    for statistic in (ScoreValue("cells"), ScoreValue("marginals"), BestMixtureError(), ERRORS):
         with pytest.raises(PrivacyError, match="read from a certificate"):
             statistic.fitted(layout)
 

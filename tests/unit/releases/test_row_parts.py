@@ -14,7 +14,7 @@ import openprior as op
 from openprior.counting import cores
 from openprior.errors import OptionError, ReleaseError
 from openprior.releases import row_parts
-from openprior.releases.certificate import Certificate
+from openprior.releases.certificate import FORMAT, Certificate
 from openprior.releases.check import check_release
 from openprior.releases.seal import CERTIFICATE, seal_of
 from tests.parquet_slack import slack
@@ -182,11 +182,20 @@ def test_which_answers_are_written(tmp_path: Path) -> None:
     assert not (tmp_path / "wrong").exists()
 
 
-def test_folders_of_the_format_before_are_read(tmp_path: Path) -> None:
+def test_folders_of_former_formats_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     made(folder)
     text = (folder / CERTIFICATE).read_text(encoding="utf-8")
-    renamed = text.replace('"format": 4,', '"format": 2,', 1)
+    assert f'"format": {FORMAT},' in text
+    for former in (4, 3):  # folders were the same without error bars
+        renamed = text.replace(f'"format": {FORMAT},', f'"format": {former},', 1)
+        (folder / CERTIFICATE).write_text(renamed, encoding="utf-8", newline="\n")
+        opened = op.open_release(folder)
+        assert opened.certificate.format == former
+        assert opened.error_bars is None
+        copy = opened.save(tmp_path / f"copy-{former}")
+        assert op.open_release(copy).certificate.format == former
+    renamed = text.replace(f'"format": {FORMAT},', '"format": 2,', 1)
     (folder / CERTIFICATE).write_text(renamed, encoding="utf-8", newline="\n")
     with pytest.raises(ReleaseError, match="prior"):  # a certificate of this version under the other number
         op.open_release(folder)
@@ -196,13 +205,12 @@ def test_folders_of_the_format_before_are_read(tmp_path: Path) -> None:
     opened = op.open_release(folder)
     assert opened.certificate.format == 2
     copy = opened.save(tmp_path / "copy", answers="none")
-    assert (
-        op.open_release(copy).certificate.format == 3
-    )  # not 4: its costs are those of the version that made it
+    # No more than 3: its costs are those of the version that made it.
+    assert op.open_release(copy).certificate.format == 3
     with pytest.raises(ReleaseError, match="NOT PRIVATE"):  # and nothing else
         check_release(folder)
     with pytest.raises(ReleaseError, match="unknown field 'prior'"):
-        Certificate.from_json(text.replace('"format": 4,', '"format": 2,', 1))
+        Certificate.from_json(renamed)
     with pytest.raises(ReleaseError, match="prior is missing"):
         Certificate.from_json(older.replace('"format": 2,', '"format": 3,', 1))
     (folder / "answers.parquet").unlink()

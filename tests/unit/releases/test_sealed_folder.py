@@ -358,7 +358,7 @@ def test_the_command_says_right_or_why_not(folder: Path) -> None:
     assert said.out.startswith("right: ")
     assert said.out.rstrip().endswith(digest)
     facts = json.loads(say("check", str(folder), "--json").out)
-    assert (facts["right"], facts["certificate_sha256"], facts["files"]) == (True, digest, 9)
+    assert (facts["right"], facts["certificate_sha256"], facts["files"]) == (True, digest, 10)
     assert say("check", str(folder), "--certificate-sha256", digest.upper()).code == 0
     other = say("check", str(folder), "--certificate-sha256", "0" * 64)
     assert other.code == 1

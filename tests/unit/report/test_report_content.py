@@ -76,6 +76,7 @@ def with_certificate(made: Release, certificate: Certificate) -> Any:
         "workload",
         "measurements",
         "public",
+        "error_bars",
         "answers",
     )
     return SimpleNamespace(certificate=certificate, **{name: getattr(made, name) for name in names})
@@ -95,7 +96,18 @@ def test_the_page_names_no_host_and_loads_nothing(page: str) -> None:
     assert not re.search(r"https?:|//\w+\.|@import|url\(|<link|<iframe|<object|\bsrc=\"", page)
     assert set(re.findall(r'href="([^"]*)"', page)) == {
         f"#{id}"
-        for id in ("main", "promise", "budget", "origin", "scope", "columns", "answers", "limits", "check")
+        for id in (
+            "main",
+            "promise",
+            "budget",
+            "origin",
+            "scope",
+            "columns",
+            "grades",
+            "answers",
+            "limits",
+            "check",
+        )
     }
 
 
@@ -288,7 +300,7 @@ def test_tables_that_were_counted_together_are_told_one_by_one() -> None:
     ],
 )
 def test_a_release_without_counts_says_what_it_rests_on(mechanism: Any, learnt: str, done: str) -> None:
-    page = render(make(mechanism))
+    page = render(make(mechanism, error_bars=0))
     assert f"it knows by <b>{learnt}</b>" in page and done in page
     assert "Measuring an error" not in page and "private counts moved" not in page.lower()
     assert "News about columns" not in page and "say nothing at all" not in page

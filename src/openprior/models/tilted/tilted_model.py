@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 _EFFORT = 1.5e9
 """Cells looked up while rows are chosen."""
+_NEAR = 1e-9
+"""Weights that were scaled add up to the total within this share of it."""
 _DOUBTED, _CAUTIOUS = 12, 0.25
 """Marginals that tell how large the answers' own error is: at least so much of their standard errors, as these are
 cautious (measured on four pairs and three budgets: 0.24 to 1.2 of them, half in the middle)."""
@@ -67,6 +69,8 @@ class TiltedModel(Model):
         """Weighted counts of the particles."""
         counter = self._counter(marginals)
         return counter.cells.split(counter.answers(self.weights))
+
+    knows_errors: ClassVar[bool] = True
 
     def standard_errors(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, Floats]:
         """From the replicates, which hold the measurements' noise and the prior's own uncertainty as far as the
@@ -150,14 +154,18 @@ class TiltedModel(Model):
         table = Table(saved.domain, tuple(arrays[f"column{i}"] for i in range(len(saved.domain))))
         gaps = {tuple(m): float(g) for m, g in facts["gaps"]}
         classes, anchors, networks = facts["shares"]
-        return cls(
+        weights, total = arrays["weights"], facts["total"]
+        model = cls(
             table,
-            arrays["weights"],
-            facts["total"],
+            weights,
+            total,
             tuple(tuple(m) for m in facts["marginals"]),
             Replicates(arrays["chosen"], arrays["replicate_weights"]),
             Diagnostics(facts["effective"], table.n, gaps, (classes, anchors, networks)),
         )
+        if abs(weights.sum() - total) < _NEAR * total:  # scaled by that again, they would not be the same
+            model.weights = weights
+        return model
 
     def _counter(self, marginals: Iterable[Iterable[str]]) -> RowCounter:
         return RowCounter(self.particles, [canonical(m, self.domain) for m in marginals])

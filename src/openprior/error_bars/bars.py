@@ -1,0 +1,224 @@
+"""Calibrated error bars: what was measured of a model's errors, and the interval of any answer that follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.counting.one_thread import blas_on_one_thread
+from openprior.error_bars.curve_prior import KNOTS, Own, between_knots
+from openprior.error_bars.error_curve import ErrorCurve, Group
+from openprior.error_bars.strata import EDGES, STRATA, Sizes, level_of
+from openprior.error_bars.widening import MEAN_TO_SD, reach
+from openprior.errors import PrivacyError
+from openprior.privacy.error_strata import ROW_STEPS, ErrorStrata
+from openprior.privacy.events import Noisy
+from openprior.privacy.strict import Record
+from openprior.questions.workload import Marginal, closure
+
+__all__ = ["CONTRASTS", "UNSURE", "Bars", "ErrorBars"]
+
+Floats = NDArray[np.float64]
+
+CONTRASTS = 0
+"""In place of a number of columns: contrasts, in standard deviations."""
+UNSURE = 0.25
+"""If the sum of the errors is known no better than this, bars rest more on other tables than on this one."""
+_Z95 = 1.959963984540054
+_HALF_ROW = 0.5
+"""Counts are whole numbers; so much more on either side."""
+_GRID = np.linspace(level_of(np.zeros(1))[0], np.log(1e12), 400)
+"""Levels at which reaches are worked out; in between they are drawn straight, in logarithms."""
+_MOST_BINS, _HUGE = 10_000, 1e15
+"""More bins, or larger ones, no table has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Of some cells."""
+
+    standard_error: Floats
+    """What a normal error would have whose 95 % interval reaches as far."""
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorBars:
+    """The errors of a model, measured, and the curve that was fitted to them."""
+
+    statistic: ErrorStrata
+    """What was measured, as the certificate has it."""
+    deviation: float
+    """The noise's standard deviation, in the statistic's whole numbers."""
+    columns: tuple[int, ...]
+    """How many columns the marginals of each group have; the last has most, and the first may be `CONTRASTS`."""
+    sizes: tuple[Sizes, ...]
+    values: tuple[int, ...]
+    """The noisy numbers, group by group."""
+    workload: tuple[Marginal, ...]
+    """What was asked for: bars are for these marginals, and all that they imply."""
+    own: Own | None = None
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """What was measured, in rows per marginal."""
+        made, strata = [], self.statistic.strata
+        for g, (factor, tables) in enumerate(zip(self.statistic.factors, self.statistic.tables, strict=True)):
+            step = 1 / (ROW_STEPS * factor * tables)
+            errors = np.array(self.values[g * strata : (g + 1) * strata], dtype=np.float64) * step
+            made.append(Group(self.columns[g], self.sizes[g], errors, self.deviation * step))
+        return tuple(made)
+
+    @cached_property
+    def curve(self) -> ErrorCurve:
+        """How large an error is expected; on one thread, so that it is the same wherever it is reckoned."""
+        with blas_on_one_thread():
+            return ErrorCurve.fitted(self.groups, self.own)
+
+    def tells(self, marginal: Marginal) -> bool:
+        """Whether the workload has this marginal, or implies it."""
+        return marginal in self._implied
+
+    @cached_property
+    def _implied(self) -> frozenset[Marginal]:
+        return frozenset(closure(self.workload))
+
+    def around(self, estimate: Floats, columns: int, size: Floats | None = None) -> Bars:
+        """The intervals of a marginal's cells, which has so many columns; `size`: by what size of cells errors go,
+        where it is not the estimate (`Model.sizes`).
+
+        `estimate ± reach`, cut at 0: counts are not negative. Over all cells of a stratum, and over the noise, 95 in
+        100 hold the true count, as far as the curve is right; for a single one nothing is promised.
+        """
+        far = self._far(self.columns.index(columns), estimate if size is None else size)
+        low = np.maximum(estimate - far - _HALF_ROW, 0.0)
+        return Bars(far / _Z95, low, np.maximum(estimate, 0.0) + far + _HALF_ROW)
+
+    @property
+    def has_contrasts(self) -> bool:
+        """Whether means and shares can be told, too."""
+        return CONTRASTS in self.columns and len(self.sizes[0].size) > 0
+
+    def contrast(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Of groups with so many rows, the standard error of a standardised sum, and how far its bars reach."""
+        far = self._far(self.columns.index(CONTRASTS), rows)
+        return far / _Z95, far
+
+    def _far(self, group: int, size: Floats) -> Floats:
+        """How far bars reach in a group, at these sizes."""
+        far: Floats = np.exp(np.interp(level_of(size), _GRID, self._on_grid[group]))
+        return far
+
+    @cached_property
+    def _on_grid(self) -> tuple[Floats, ...]:
+        """Of every group the logarithm of the reach, at the grid's levels."""
+        made = []
+        for g in range(len(self.columns)):
+            error, variance = self.curve.at(g, _GRID)
+            times = reach(_GRID, variance, even=self.columns[g] == CONTRASTS)
+            made.append(error + np.log(MEAN_TO_SD * times))
+        return tuple(made)
+
+    @property
+    def unsure(self) -> float:
+        """How well the sum of all errors of the largest marginals is known: its standard deviation, as a share."""
+        last = max(g for g, group in enumerate(self.groups) if len(group.sizes.size))
+        sizes, place = self.sizes[last], slice(last * len(KNOTS), (last + 1) * len(KNOTS))
+        weights = between_knots(sizes.level)
+        each = np.exp(weights @ self.curve.mean[place]) * sizes.cells
+        slope = each @ weights / each.sum()
+        return float(np.sqrt(max(slope @ self.curve.covariance[place, place] @ slope, 0.0)))
+
+    @property
+    def expected_errors(self) -> dict[int, float]:
+        """For marginals of so many columns: the mean of Σ|error|, in rows."""
+        shown = {}
+        for g, group in enumerate(self.groups):
+            each = np.exp(self.curve.at(g, group.sizes.level)[0]) * group.sizes.cells
+            shown[group.columns] = float(each.sum())
+        shown.pop(CONTRASTS, None)
+        return shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; what the certificate's event says is not said again."""
+        strata = self.statistic.strata
+        groups = [
+            {
+                "columns": c,
+                "size": s.size.tolist(),
+                "cells": s.cells.tolist(),
+                "stratum": s.stratum.tolist(),
+                "measured": list(self.values[g * strata : (g + 1) * strata]),
+            }
+            for g, (c, s) in enumerate(zip(self.columns, self.sizes, strict=True))
+        ]
+        own = {} if self.own is None else {"sizes": list(self.own.sizes), "error": self.own.error}
+        return {"edges": list(EDGES), "groups": groups, "own": own}
+
+    @staticmethod
+    def from_dict(values: object, events: Sequence[object], workload: Sequence[Marginal]) -> "ErrorBars":
+        """From JSON; strict, and it must be of the one event of its kind."""
+        asked = [e for e in events if isinstance(e, Noisy) and isinstance(e.statistic, ErrorStrata)]
+        record = Record(values, "its error bars")
+        if len(asked) != 1 or record.numbers("edges") != EDGES:
+            raise PrivacyError("its error bars are not those of its certificate")
+        (event,) = asked
+        statistic = event.statistic
+        assert isinstance(statistic, ErrorStrata)
+        groups = [_group(group, statistic.strata) for group in record.items("groups")]
+        own = _own(record.record("own"))
+        record.end()
+        columns = tuple(c for c, _, _ in groups)
+        if statistic.strata != STRATA or len(groups) != len(statistic.factors):
+            raise PrivacyError("its error bars are not those of its certificate")
+        if not any(len(s.size) for c, s, _ in groups if c != CONTRASTS):
+            raise PrivacyError("its error bars are of no cell")
+        if list(columns) != sorted(set(columns)):
+            raise PrivacyError("its error bars are in another order than error bars are")
+        numbers = tuple(v for _, _, measured in groups for v in measured)
+        bars = ErrorBars(
+            statistic,
+            event.standard_deviation,
+            columns,
+            tuple(s for _, s, _ in groups),
+            numbers,
+            tuple(workload),
+            own,
+        )
+        try:
+            with np.errstate(over="raise", invalid="raise", divide="raise"):
+                _ = [bars.around(np.exp(_GRID), c) for c in columns], bars.unsure, bars.expected_errors
+        except (FloatingPointError, np.linalg.LinAlgError):
+            raise PrivacyError("its error bars have numbers that no curve fits") from None
+        return bars
+
+
+def _group(values: object, strata: int) -> tuple[int, Sizes, list[int]]:
+    record = Record(values, "its error bars: a group")
+    columns, size, cells = record.whole("columns"), record.numbers("size"), record.numbers("cells")
+    stratum, measured = record.wholes("stratum"), record.items("measured")
+    record.end()
+    fits = len(size) == len(cells) == len(stratum) <= _MOST_BINS and max(stratum, default=0) < strata
+    if not fits or not all(0 < number < _HUGE for number in (*size, *cells)):
+        raise PrivacyError("its error bars have bins that cannot be")
+    if len(measured) != strata or not all(type(v) is int and abs(v) < 1 << 63 for v in measured):
+        raise PrivacyError("its error bars have other numbers than were measured")
+    sizes = Sizes(np.array(size), np.array(cells), np.array(stratum, np.int8))
+    if not sizes.can_be:
+        raise PrivacyError("its error bars have bins that cannot be")
+    return columns, sizes, measured
+
+
+def _own(record: Record) -> Own | None:
+    if not record.names:
+        record.end()
+        return None
+    own = Own(record.numbers("sizes"), record.number("error"))
+    record.end()
+    if not own.sizes or not all(0 < number < _HUGE for number in (*own.sizes, own.error)):
+        raise PrivacyError("its error bars have bins that cannot be")
+    return own

@@ -1,0 +1,89 @@
+"""How large an error is expected of a cell with a given estimate: the curve that fits what was measured.
+
+What is measured of a group of marginals in a stratum is the sum of exp(θ(u)) over its cells, with noise; θ is linear
+between knots, with the prior of `curve_prior.py`. The most likely θ is found by the method of Gauss and Newton, with
+shorter steps where a whole one would not help; its covariance is that of the quadratic around it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openprior.error_bars.curve_prior import KNOTS, Belief, Own, between_knots
+from openprior.error_bars.strata import STRATA, Sizes
+
+__all__ = ["ErrorCurve", "Group"]
+
+Floats = NDArray[np.float64]
+
+_STEPS, _SHORTEST, _DONE = 100, 1e-6, 1e-9
+_LARGEST = 40.0
+"""No logarithm of an error is larger."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Marginals with as many columns: their cells, the mean error that was measured in each stratum, and its noise."""
+
+    columns: int
+    sizes: Sizes
+    errors: Floats
+    """Rows per marginal."""
+    sigma: float
+    """The noise's standard deviation, in the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCurve:
+    """The curve of every group, and how sure it is."""
+
+    mean: Floats
+    covariance: Floats
+
+    @staticmethod
+    def fitted(groups: Sequence[Group], own: Own | None = None) -> "ErrorCurve":
+        """To what was measured; `own` is what the model itself says."""
+        belief = Belief.before(len(groups), own)
+        precision = np.linalg.inv(belief.covariance)
+        weights = [between_knots(g.sizes.level) for g in groups]
+        told = np.concatenate([g.errors / g.sigma for g in groups])
+
+        def expected(theta: Floats) -> tuple[Floats, Floats]:
+            """What the curve says was to be measured, in standard deviations, and its derivative."""
+            sums, slopes = np.zeros((len(groups), STRATA)), np.zeros((len(groups), STRATA, len(theta)))
+            for g, group in enumerate(groups):
+                place = slice(g * len(KNOTS), (g + 1) * len(KNOTS))
+                each = np.exp(weights[g] @ theta[place]) * group.sizes.cells / group.sigma
+                np.add.at(sums[g], group.sizes.stratum, each)
+                np.add.at(slopes[g][:, place], group.sizes.stratum, each[:, None] * weights[g])
+            return sums.reshape(-1), slopes.reshape(-1, len(theta))
+
+        def loss(theta: Floats) -> float:
+            if theta.max() > _LARGEST:
+                return np.inf
+            off, away = told - expected(theta)[0], theta - belief.mean
+            return float(off @ off + away @ precision @ away) / 2
+
+        theta, now = belief.mean, loss(belief.mean)
+        for _ in range(_STEPS):
+            sums, slopes = expected(theta)
+            downhill = slopes.T @ (told - sums) - precision @ (theta - belief.mean)
+            step, part = np.linalg.solve(precision + slopes.T @ slopes, downhill), 1.0
+            while part > _SHORTEST and not (better := loss(theta + part * step)) < now:
+                part /= 2
+            if part <= _SHORTEST:
+                break
+            theta, gained, now = theta + part * step, now - better, better
+            if gained < _DONE:
+                break
+        slopes = expected(theta)[1]
+        covariance = np.linalg.inv(precision + slopes.T @ slopes)
+        return ErrorCurve(theta, np.asarray(covariance, np.float64))
+
+    def at(self, group: int, level: Floats) -> tuple[Floats, Floats]:
+        """log E|error| at these levels, and the variance of that."""
+        place, weights = slice(group * len(KNOTS), (group + 1) * len(KNOTS)), between_knots(level)
+        variance = np.einsum("ij,jk,ik->i", weights, self.covariance[place, place], weights)
+        return weights @ self.mean[place], np.maximum(variance, 0.0)

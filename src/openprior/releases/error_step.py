@@ -1,0 +1,66 @@
+"""The last step of a release: how wrong the finished model is, for a share of the budget that was held back for it."""
+
+import numpy as np
+
+from openprior.error_bars.bars import UNSURE, ErrorBars
+from openprior.error_bars.error_question import Finished, default_share, measure_errors
+from openprior.methods.base import Mechanism
+from openprior.models.base import Flags, Model
+from openprior.privacy.session import Session
+from openprior.questions.workload import Marginal, Workload
+from openprior.releases.answers import Floats, known_of
+from openprior.releases.cell_sizes import CellSizes
+from openprior.releases.intervals import measured_well
+from openprior.releases.measurements import Measurements
+from openprior.tables.table import Table
+
+__all__ = ["LEAST_SHARE", "MOST_SHARE", "bars_of", "share_held_back"]
+
+LEAST_SHARE, MOST_SHARE = 1e-6, 0.5
+
+
+def share_held_back(
+    session: Session,
+    mechanism: Mechanism,
+    public: Table | None,
+    work: Workload,
+    asked: float | None,
+    rng: np.random.Generator,
+) -> float:
+    """The share of the budget that is kept for it: what is asked for, or what the errors' size makes sensible."""
+    if mechanism.has_exact_bars:
+        return 0.0
+    if asked is not None:
+        return asked
+    if not mechanism.spends:
+        return 0.0
+    rows = session.curator.n if session.unit.n_is_public else None
+    budget = session.budget
+    return default_share(
+        work, public, rows, session.unit, epsilon=budget.epsilon, delta=budget.delta, rng=rng
+    )
+
+
+def bars_of(
+    session: Session, model: Model, work: Workload, held: float, rng: np.random.Generator
+) -> ErrorBars | None:
+    """The error bars, measured for what was held back; None if that is nothing."""
+    if held <= 0:
+        return None
+    measurements = Measurements(session.schema.full_domain, session.account.measurements)
+
+    def known_well(marginal: Marginal, estimate: Floats) -> Flags | None:
+        known = known_of(model, measurements, marginal, estimate)
+        if known is None or not measured_well(known, estimate):
+            return None
+        return np.isfinite(known.standard_error)
+
+    curator = session.curator
+    finished = Finished(model, CellSizes(model, measurements).of, known_well)
+    bars = measure_errors(curator, finished, work, min(held, curator.remaining), rng)
+    if bars is not None and bars.unsure > UNSURE:
+        curator.remark(
+            "At this budget the errors of the answers cannot be told from noise (their sum is known to within "
+            f"{bars.unsure:.0%}): the error bars are wide, and rest more on other tables than on this one."
+        )
+    return bars

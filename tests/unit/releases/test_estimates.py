@@ -1,0 +1,227 @@
+"""Estimates by group: against the model's answers by hand, how their intervals follow, and clumsy questions."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import openprior as op
+from openprior.errors import OptionError, WorkloadError
+
+SCHEMA = op.Schema.from_toml(
+    """
+[columns.age]
+kind = "integer"
+bins = [0, 18, 40, 99]
+
+[columns.sex]
+kind = "categorical"
+values = ["F", "M"]
+
+[columns.score]
+kind = "integer"
+low = 0
+high = 4
+missing = true
+
+[columns.city]
+kind = "categorical"
+values = ["a1", "a2", "b1"]
+
+[hierarchies.land]
+column = "city"
+prefix = 1
+"""
+)
+RNG = np.random.default_rng(0)
+N = 4000
+
+
+def table(n: int, rng: np.random.Generator) -> pa.Table:
+    sex = rng.choice(["F", "M"], n, p=[0.6, 0.4])
+    age = rng.integers(0, 100, n)
+    score = np.clip(rng.poisson(1.5 + (sex == "M"), n), 0, 4)
+    return pa.table(
+        {
+            "age": age,
+            "sex": sex,
+            "score": pa.array(score, mask=rng.random(n) < 0.1),
+            "city": rng.choice(["a1", "a2", "b1"], n, p=[0.5, 0.3, 0.2]),
+        }
+    )
+
+
+PRIVATE, PUBLIC = table(N, RNG), table(N, RNG)
+
+
+@pytest.fixture(scope="module")
+def made() -> op.Release:
+    return op.release(
+        PRIVATE,
+        PUBLIC,
+        schema=SCHEMA,
+        workload=3,
+        epsilon=3.0,
+        delta=1e-6,
+        mechanism=op.PmwPub(rounds=5),
+        seed=0,
+    )
+
+
+def answer(made: op.Release, *columns: str) -> np.ndarray:
+    shape = [SCHEMA.domain[a] for a in columns]
+    return made.model.answers([columns])[columns].reshape(shape)
+
+
+def column(table: pa.Table, name: str) -> list[Any]:
+    return table[name].to_pylist()
+
+
+def test_counts_are_the_model_s_with_its_bars(made: op.Release) -> None:
+    found = made.estimate("count", by="sex")
+    answers = made.answers("sex")
+    for name in ("sex", "estimate"):
+        assert column(found, name) == column(answers, name)
+    assert column(made.estimate("count"), "estimate") == [N]
+    assert column(made.estimate("count"), "standard_error") == [0.0]  # the number of rows is public
+    lands = made.estimate("count", by="land", where={"sex": "M"})
+    by_hand = answer(made, "sex", "city")[1]
+    assert column(lands, "estimate") == pytest.approx([by_hand[:2].sum(), by_hand[2]])
+
+
+def test_a_mean_is_over_the_rows_that_have_a_value(made: op.Release) -> None:
+    found = made.estimate("mean", "score", by="sex")
+    counts = answer(made, "sex", "score")[:, :5]
+    assert column(found, "estimate") == pytest.approx(list(counts @ np.arange(5) / counts.sum(axis=1)))
+    total = made.estimate("sum", "score", by="sex")
+    assert column(total, "estimate") == pytest.approx(list(counts @ np.arange(5)))
+    assert set(column(found, "basis")) == {"calibrated"}
+    low, high, mean = (np.array(column(found, c)) for c in ("low", "high", "estimate"))
+    assert (low < mean).all() and (mean < high).all()
+
+
+def test_inside_bins_numbers_are_those_of_released_rows(made: op.Release) -> None:
+    found = made.estimate("mean", "age")
+    counts = answer(made, "age")
+    ages, codes = made.synthetic["age"].to_numpy(), made.codes.column("age")
+    own = np.array([ages[codes == c].mean() for c in range(3)])
+    assert column(found, "estimate") == pytest.approx([counts @ own / counts.sum()])
+
+
+def test_shares_of_every_value_and_of_some_together(made: op.Release) -> None:
+    each = made.estimate("share", "city", by="sex")
+    counts = answer(made, "sex", "city")
+    assert column(each, "estimate") == pytest.approx(
+        list((counts / counts.sum(axis=1, keepdims=True)).reshape(-1))
+    )
+    assert column(each, "city") == ["a1", "a2", "b1"] * 2
+    both = made.estimate("share", "city", by="sex", value=["a1", "a2"])
+    assert column(both, "estimate") == pytest.approx(list(counts[:, :2].sum(axis=1) / counts.sum(axis=1)))
+    assert all(0 <= v <= 1 for c in ("low", "high") for v in column(each, c))
+
+
+def test_quantiles_lie_where_the_shares_say(made: op.Release) -> None:
+    counts = answer(made, "age")
+    share = counts / counts.sum()
+    median = column(made.estimate("median", "age"), "estimate")[0]
+    place = int(np.searchsorted(np.cumsum(share), 0.5))
+    first, last = ((0, 17), (18, 39), (40, 99))[place]
+    inside = (0.5 - share[:place].sum()) / share[place]
+    assert median == pytest.approx(first + inside * (last - first))
+    low, high = (column(made.estimate("quantile", "age", q=q), "estimate")[0] for q in (0.1, 0.9))
+    assert low < median < high
+    found = made.estimate("median", "age")
+    assert column(found, "low")[0] <= median <= column(found, "high")[0]
+
+
+def test_a_ratio_is_of_two_sums(made: op.Release) -> None:
+    found = made.estimate("ratio", ("score", "age"), by="sex")
+    ages, scores = (
+        made.estimate("sum", a, by="sex", where={"score": [0, 1, 2, 3, 4]}) for a in ("age", "score")
+    )
+    expected = np.array(column(scores, "estimate")) / np.array(column(ages, "estimate"))
+    assert column(found, "estimate") == pytest.approx(list(expected))
+
+
+@pytest.mark.parametrize("how", ["difference", "ratio"])
+def test_groups_are_compared_with_one_of_them(made: op.Release, how: str) -> None:
+    plain = made.estimate("mean", "score", by="sex")
+    f, m = column(plain, "estimate")
+    found = made.estimate("mean", "score", by="sex", compare=how, against={"sex": "M"})
+    expected = [f - m, 0.0] if how == "difference" else [f / m, 1.0]
+    assert column(found, "estimate") == pytest.approx(expected)
+    assert column(found, "standard_error")[1] == 0.0
+    if how == "difference":
+        errors = column(plain, "standard_error")
+        assert column(found, "standard_error")[0] == pytest.approx(np.hypot(*errors))
+
+
+def test_without_bars_or_beyond_the_workload_there_is_no_interval() -> None:
+    for more, by in (({"error_bars": 0}, "sex"), ({"workload": [["age"], ["sex"], ["score"]]}, "sex")):
+        made = op.release(
+            PRIVATE,
+            PUBLIC,
+            schema=SCHEMA,
+            epsilon=3.0,
+            delta=1e-6,
+            mechanism=op.PmwPub(rounds=2),
+            seed=0,
+            **more,
+        )
+        found = made.estimate("mean", "score", by=by)
+        assert set(column(found, "basis")) == {"none"}
+        assert found["low"].null_count == 2 and found["estimate"].null_count == 0
+
+
+def test_a_reopened_release_says_the_same(made: op.Release, tmp_path: Any) -> None:
+    opened = op.open_release(made.save(tmp_path / "r"))
+    for question in (("mean", "age"), ("share", "city"), ("median", "age"), ("count", None)):
+        assert opened.estimate(*question, by="sex").equals(made.estimate(*question, by="sex"))
+
+
+def test_intervals_hold_on_average(made: op.Release) -> None:
+    """Of the private table's own means and shares by two columns."""
+    frame = PRIVATE.to_pandas()
+    inside = []
+    for row in made.estimate("mean", "score", by="sex,city").to_pylist():
+        own = frame[(frame.sex == row["sex"]) & (frame.city == row["city"])].score.mean()
+        inside.append(row["low"] <= own <= row["high"])
+    for row in made.estimate("share", "city", by="sex,age").to_pylist():
+        first = int(row["age"][1:].split(",")[0])
+        last = {0: 18, 18: 40, 40: 100}[first]
+        group = frame[(frame.sex == row["sex"]) & (frame.age >= first) & (frame.age < last)]
+        inside.append(row["low"] <= (group.city == row["city"]).mean() <= row["high"])
+    assert np.mean(inside) >= 0.85
+
+
+@pytest.mark.parametrize(
+    ("question", "more", "said"),
+    [
+        (("average", "age"), {}, "what"),
+        (("mean",), {}, "one column"),
+        (("count", "age"), {}, "takes no column"),
+        (("ratio", "age"), {}, "two columns; name both"),
+        (("mean", "city"), {}, "no numbers"),
+        (("mean", "land"), {}, "is a level"),
+        (("mean", "aeg"), {}, "did you mean 'age'"),
+        (("mean", "age"), {"by": "age"}, "named twice"),
+        (("mean", "age"), {"by": ["city", "land"]}, "named twice"),
+        (("mean", "age"), {"value": 3}, "value says"),
+        (("share", "city"), {"value": "c9"}, "no value"),
+        (("quantile", "age"), {"q": 1.5}, "between 0 and 1"),
+        (("mean", "age"), {"compare": "difference"}, "no groups"),
+        (("mean", "age"), {"by": "sex", "against": {"sex": "F"}}, "against says"),
+        (
+            ("mean", "age"),
+            {"by": "sex", "compare": "difference", "against": {"city": "a1"}},
+            "one group by its labels",
+        ),
+        (("mean", "age"), {"by": "sex", "compare": "difference", "against": {"sex": "X"}}, "no value"),
+        (("mean", "age"), {"by": "sex", "compare": "minus"}, "compare"),
+        (("mean", "age"), {"where": {"sex": "X"}}, "no value"),
+    ],
+)
+def test_clumsy_questions(made: op.Release, question: Any, more: dict[str, Any], said: str) -> None:
+    with pytest.raises((WorkloadError, OptionError), match=said):
+        made.estimate(*question, **more)
