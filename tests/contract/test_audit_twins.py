@@ -308,6 +308,61 @@ def test_errors_that_are_charged_as_if_of_one_table(monkeypatch: pytest.MonkeyPa
     caught(audited(Probe(steps), "add-remove"), "moved 3 times its own")
 
 
+@dataclass(frozen=True)
+class Barred(Probe):
+    """One whose releases have error bars; its model's sizes are told by a look at the data, if it is given one."""
+
+    has_exact_bars: bool = False
+    look: Callable[[Curator], Any] | None = field(default=None, compare=False, repr=False)
+
+    def run(self, curator: Curator, public: Any, workload: Any, rng: Any, progress: Any) -> SupportModel:
+        model = super().run(curator, public, workload, rng, progress)
+        if self.look is not None:
+            told = float(np.asarray(self.look(curator)).sum())
+            vars(model)["sizes"] = lambda answers: {m: a + told for m, a in answers.items()}
+        return model
+
+
+def steps_of_bars(curator: Curator) -> Any:
+    known_total(curator)
+    return area(curator)
+
+
+def test_error_bars_are_a_step_of_the_run_and_honest() -> None:
+    audit = audited(Barred(steps_of_bars))
+    assert audit.ok, str(audit)
+    assert audit.rows[0].events > audited(Probe(steps_of_bars)).rows[0].events
+
+
+def test_sizes_of_cells_that_are_told_by_the_data() -> None:
+    def look(curator: Curator) -> Any:
+        area(curator, 0.01)
+        return hidden(curator)[:2]
+
+    caught(audited(Barred(steps_of_bars, look=look)), "other error bars on a neighbour")
+
+
+def test_references_that_are_told_by_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors against the private counts themselves do not move at all, and so cost nothing by what is seen; but a
+    mechanism that has them is found by the answers of its model."""
+
+    class Knowing(SupportModel):
+        def answers(self, marginals: Any) -> Any:
+            return {m: a + 0.25 * told[0] for m, a in super().answers(marginals).items()}
+
+    told = [0.0]
+
+    @dataclass(frozen=True)
+    class Peeking(Barred):
+        def run(self, curator: Curator, public: Any, workload: Any, rng: Any, progress: Any) -> SupportModel:
+            model = super().run(curator, public, workload, rng, progress)
+            told[0] = float(hidden(curator)[0])
+            model.__class__ = Knowing
+            return model
+
+    caught(audited(Peeking(steps_of_bars)), "another model on a neighbour")
+
+
 def test_residuals_that_move_by_more_than_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under add/remove a vector of many counts with its factors forgotten; every neighbour shows it."""
 

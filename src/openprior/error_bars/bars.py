@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.one_thread import blas_on_one_thread
+from openprior.error_bars.asked_tables import CONTRASTS, is_as_asked
 from openprior.error_bars.curve_prior import KNOTS, Own, between_knots
 from openprior.error_bars.error_curve import ErrorCurve, Group
 from openprior.error_bars.strata import EDGES, STRATA, Sizes, level_of
@@ -17,14 +18,13 @@ from openprior.errors import PrivacyError
 from openprior.privacy.error_strata import ROW_STEPS, ErrorStrata
 from openprior.privacy.events import Noisy
 from openprior.privacy.strict import Record
-from openprior.questions.workload import Marginal, closure
+from openprior.questions.workload import Marginal
+from openprior.schema.domain import Domain
 
-__all__ = ["CONTRASTS", "UNSURE", "Bars", "ErrorBars"]
+__all__ = ["UNSURE", "Bars", "ErrorBars"]
 
 Floats = NDArray[np.float64]
 
-CONTRASTS = 0
-"""In place of a number of columns: contrasts, in standard deviations."""
 UNSURE = 0.25
 """If the sum of the errors is known no better than this, bars rest more on other tables than on this one."""
 _Z95 = 1.959963984540054
@@ -32,7 +32,7 @@ _HALF_ROW = 0.5
 """Counts are whole numbers; so much more on either side."""
 _GRID = np.linspace(level_of(np.zeros(1))[0], np.log(1e12), 400)
 """Levels at which reaches are worked out; in between they are drawn straight, in logarithms."""
-_MOST_BINS, _HUGE = 10_000, 1e15
+_MOST_BINS, _HUGE = 400, 1e15
 """More bins, or larger ones, no table has."""
 
 
@@ -81,11 +81,23 @@ class ErrorBars:
 
     def tells(self, marginal: Marginal) -> bool:
         """Whether the workload has this marginal, or implies it."""
-        return marginal in self._implied
+        if marginal not in self._told:
+            with_it = self._with.get(marginal[0], ()) if marginal else ()
+            self._told[marginal] = any(own.issuperset(marginal) for own in with_it)
+        return self._told[marginal]
 
     @cached_property
-    def _implied(self) -> frozenset[Marginal]:
-        return frozenset(closure(self.workload))
+    def _told(self) -> dict[Marginal, bool]:
+        return dict.fromkeys(self.workload, True)
+
+    @cached_property
+    def _with(self) -> dict[str, list[frozenset[str]]]:
+        """By column, the workload's marginals that have it."""
+        found: dict[str, list[frozenset[str]]] = {}
+        for marginal in self.workload:
+            for a in marginal:
+                found.setdefault(a, []).append(frozenset(marginal))
+        return found
 
     def around(self, estimate: Floats, columns: int, size: Floats | None = None) -> Bars:
         """The intervals of a marginal's cells, which has so many columns; `size`: by what size of cells errors go,
@@ -160,7 +172,9 @@ class ErrorBars:
         return {"edges": list(EDGES), "groups": groups, "own": own}
 
     @staticmethod
-    def from_dict(values: object, events: Sequence[object], workload: Sequence[Marginal]) -> "ErrorBars":
+    def from_dict(
+        values: object, events: Sequence[object], workload: Sequence[Marginal], domain: Domain
+    ) -> "ErrorBars":
         """From JSON; strict, and it must be of the one event of its kind."""
         asked = [e for e in events if isinstance(e, Noisy) and isinstance(e.statistic, ErrorStrata)]
         record = Record(values, "its error bars")
@@ -173,12 +187,12 @@ class ErrorBars:
         own = _own(record.record("own"))
         record.end()
         columns = tuple(c for c, _, _ in groups)
-        if statistic.strata != STRATA or len(groups) != len(statistic.factors):
+        if statistic.strata != STRATA:
             raise PrivacyError("its error bars are not those of its certificate")
         if not any(len(s.size) for c, s, _ in groups if c != CONTRASTS):
             raise PrivacyError("its error bars are of no cell")
-        if list(columns) != sorted(set(columns)):
-            raise PrivacyError("its error bars are in another order than error bars are")
+        if not is_as_asked(statistic, columns, workload, domain):
+            raise PrivacyError("its error bars are not of what is asked of such a workload")
         numbers = tuple(v for _, _, measured in groups for v in measured)
         bars = ErrorBars(
             statistic,
@@ -205,7 +219,7 @@ def _group(values: object, strata: int) -> tuple[int, Sizes, list[int]]:
     fits = len(size) == len(cells) == len(stratum) <= _MOST_BINS and max(stratum, default=0) < strata
     if not fits or not all(0 < number < _HUGE for number in (*size, *cells)):
         raise PrivacyError("its error bars have bins that cannot be")
-    if len(measured) != strata or not all(type(v) is int and abs(v) < 1 << 63 for v in measured):
+    if len(measured) != strata or not all(type(v) is int and -(1 << 63) <= v < 1 << 63 for v in measured):
         raise PrivacyError("its error bars have other numbers than were measured")
     sizes = Sizes(np.array(size), np.array(cells), np.array(stratum, np.int8))
     if not sizes.can_be:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.error_bars.asked_tables import MOST_CONTRASTS, Pair
 from openprior.error_bars.strata import Sizes, stratum_of
 from openprior.models.base import Model
 from openprior.privacy.error_strata import ROW_STEPS, ContrastsApart
@@ -22,15 +23,15 @@ __all__ = ["contrasts_of"]
 
 Floats = NDArray[np.float64]
 
-_MOST, _MOST_CELLS, _MOST_COLUMNS = 600, 1_000_000, 3
-"""So many tables of contrasts are looked at, with so many cells; of columns three at most."""
+_MOST_CELLS, _MOST_COLUMNS = 1_000_000, 3
+"""Tables of contrasts have so many cells together; of columns three at most."""
 _FEWEST, _ALIKE = 0.5, 1e-3
 """Groups with fewer rows, or with values that are all alike, have no contrast."""
 
 
 def contrasts_of(
     model: Model,
-    pairs: Sequence[tuple[Marginal, Marginal]],
+    pairs: Sequence[Pair],
     domain: Domain,
     ordered: Mapping[str, int],
     group: int,
@@ -93,7 +94,7 @@ def _some(
     left = _MOST_CELLS
     for i in rng.permutation(len(asked)):
         size = domain.size(asked[i][0])
-        if len(kept) < _MOST and (size <= left or not kept):
+        if len(kept) < MOST_CONTRASTS and (size <= left or not kept):
             kept.append(int(i))
             left -= size
     return [asked[i] for i in sorted(kept)]

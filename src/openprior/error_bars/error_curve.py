@@ -2,7 +2,8 @@
 
 What is measured of a group of marginals in a stratum is the sum of exp(θ(u)) over its cells, with noise; θ is linear
 between knots, with the prior of `curve_prior.py`. The most likely θ is found by the method of Gauss and Newton, with
-shorter steps where a whole one would not help; its covariance is that of the quadratic around it.
+shorter steps where a whole one would not help; its covariance is that of the quadratic around it. Steps are taken in
+coordinates in which the prior is a standard normal: there no measurement, however precise, makes equations singular.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class ErrorCurve:
     def fitted(groups: Sequence[Group], own: Own | None = None) -> "ErrorCurve":
         """To what was measured; `own` is what the model itself says."""
         belief = Belief.before(len(groups), own)
-        precision = np.linalg.inv(belief.covariance)
+        spread = np.linalg.cholesky(belief.covariance)
         weights = [between_knots(g.sizes.level) for g in groups]
         told = np.concatenate([g.errors / g.sigma for g in groups])
 
@@ -60,27 +61,29 @@ class ErrorCurve:
                 np.add.at(slopes[g][:, place], group.sizes.stratum, each[:, None] * weights[g])
             return sums.reshape(-1), slopes.reshape(-1, len(theta))
 
-        def loss(theta: Floats) -> float:
+        def loss(away: Floats) -> float:
+            theta = belief.mean + spread @ away
             if theta.max() > _LARGEST:
                 return np.inf
-            off, away = told - expected(theta)[0], theta - belief.mean
-            return float(off @ off + away @ precision @ away) / 2
+            off = told - expected(theta)[0]
+            return float(off @ off + away @ away) / 2
 
-        theta, now = belief.mean, loss(belief.mean)
+        away = np.zeros(len(belief.mean))
+        now, one = loss(away), np.eye(len(away))
         for _ in range(_STEPS):
-            sums, slopes = expected(theta)
-            downhill = slopes.T @ (told - sums) - precision @ (theta - belief.mean)
-            step, part = np.linalg.solve(precision + slopes.T @ slopes, downhill), 1.0
-            while part > _SHORTEST and not (better := loss(theta + part * step)) < now:
+            sums, slopes = expected(belief.mean + spread @ away)
+            slopes = slopes @ spread
+            step, part = np.linalg.solve(one + slopes.T @ slopes, slopes.T @ (told - sums) - away), 1.0
+            while part > _SHORTEST and not (better := loss(away + part * step)) < now:
                 part /= 2
             if part <= _SHORTEST:
                 break
-            theta, gained, now = theta + part * step, now - better, better
+            away, gained, now = away + part * step, now - better, better
             if gained < _DONE:
                 break
-        slopes = expected(theta)[1]
-        covariance = np.linalg.inv(precision + slopes.T @ slopes)
-        return ErrorCurve(theta, np.asarray(covariance, np.float64))
+        slopes = expected(belief.mean + spread @ away)[1] @ spread
+        covariance = spread @ np.linalg.inv(one + slopes.T @ slopes) @ spread.T
+        return ErrorCurve(belief.mean + spread @ away, np.asarray(covariance, np.float64))
 
     def at(self, group: int, level: Floats) -> tuple[Floats, Floats]:
         """log E|error| at these levels, and the variance of that."""

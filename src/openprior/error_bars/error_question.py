@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
-from openprior.error_bars.bars import CONTRASTS, ErrorBars
+from openprior.error_bars.asked_tables import CONTRASTS, Pair, factors_of, shares_of, tables_by_columns
+from openprior.error_bars.bars import ErrorBars
 from openprior.error_bars.contrasts import contrasts_of
 from openprior.error_bars.curve_prior import Own
 from openprior.error_bars.strata import STRATA, Sizes, stratum_of
@@ -37,15 +38,10 @@ KnownWell = Callable[[Marginal, Floats], NDArray[np.bool_] | None]
 SizesOf = Callable[[Mapping[Marginal, Floats]], Mapping[Marginal, Floats]]
 """Told answers: by what size of each cell errors go."""
 
-_SHARES, _OF_CONTRASTS = (1.0, 0.5, 0.35), 0.7
-"""How precisely the largest marginals' errors are asked for, those of the next smaller ones, and of all others; and
-those of contrasts."""
-_FINE = 16
-"""Whole factors are this fine."""
-_MOST_CELLS = 4_000_000
-"""Of one group; of more, some marginals are drawn. They stand for all: which are drawn has nothing to do with data."""
 _TELLING, _FIRST, _LAST = 16, 5, 8
 """Marginals and strata in which a model's own standard errors are looked at."""
+_MOST_ROWS = 2.0**50
+"""No table has more; what little budget makes of one may seem to, and still has to fit whole numbers."""
 _PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.05
 """The sum of errors should be known to so much, for no less and no more of the budget than this."""
 _TRIED, _TOGETHER = 32, 256
@@ -67,7 +63,7 @@ def measure_errors(
     """The errors of a model's answers to the workload and all it implies, for ρ; None if every cell is known anyway."""
     layout = curator.layout
     with phase("measuring the error"):
-        groups = _groups(workload, layout.domain, rng)
+        groups = tables_by_columns(workload.marginals, layout.domain, rng)
         pairs = [pair for some in groups.values() for pair in some]
         contrasts, spread = contrasts_of(finished.model, pairs, layout.domain, layout.ordered, 0, rng)
         asked, of_group = [list[Apart](contrasts)], {CONTRASTS: spread}
@@ -79,7 +75,7 @@ def measure_errors(
         if not contrasts:
             del of_group[CONTRASTS], asked[0]
             asked = [[replace(a, group=g) for a in some] for g, some in enumerate(asked)]
-        factors = _factors([len(some) for some in asked], contrasts=bool(contrasts))
+        factors = factors_of([len(some) for some in asked], contrasts=bool(contrasts))
         statistic = ErrorStrata.of(STRATA, factors, tuple(itertools.chain.from_iterable(asked)))
         noise = "laplace" if curator.is_pure else "gaussian"
         measured = curator.measure(statistic, rho, noise=noise)
@@ -90,41 +86,7 @@ def measure_errors(
     return ErrorBars(described, measured.sigma, tuple(of_group), sizes, values, workload.marginals, own)
 
 
-def _groups(
-    workload: Workload, domain: Domain, rng: np.random.Generator
-) -> dict[int, list[tuple[Marginal, Marginal]]]:
-    """By number of columns, smallest first: the marginals to look at, each with one of the workload that has it."""
-    inside: dict[Marginal, Marginal] = {}
-    for marginal in workload.marginals:
-        for k in range(1, len(marginal) + 1):
-            for subset in itertools.combinations(marginal, k):
-                inside.setdefault(subset, marginal)
-    groups: dict[int, list[tuple[Marginal, Marginal]]] = {}
-    for subset, marginal in sorted(inside.items(), key=lambda pair: len(pair[0])):
-        groups.setdefault(len(subset), []).append((subset, marginal))
-    return {k: _some(pairs, domain, rng) for k, pairs in groups.items()}
-
-
-def _some(
-    pairs: list[tuple[Marginal, Marginal]], domain: Domain, rng: np.random.Generator
-) -> list[tuple[Marginal, Marginal]]:
-    """All, or as many as have not too many cells, drawn at random; at least one."""
-    sizes = [domain.size(own) for own, _ in pairs]
-    if sum(sizes) <= _MOST_CELLS:
-        return pairs
-    kept: list[int] = []
-    left = _MOST_CELLS
-    for i in rng.permutation(len(pairs)):
-        if kept and sizes[i] > left:
-            break
-        kept.append(int(i))
-        left -= sizes[i]
-    return [pairs[i] for i in sorted(kept)]
-
-
-def _stratified(
-    finished: Finished, pairs: Sequence[tuple[Marginal, Marginal]], *, group: int
-) -> tuple[list[CellsApart], Sizes]:
+def _stratified(finished: Finished, pairs: Sequence[Pair], *, group: int) -> tuple[list[CellsApart], Sizes]:
     """Every cell's reference and stratum; and how many cells there are of which size."""
     cells: list[CellsApart] = []
     kept: list[tuple[Floats, Floats]] = []
@@ -132,16 +94,15 @@ def _stratified(
         stratum, keeps = stratum_of(size), finished.known(own, estimate)
         if keeps is not None:
             stratum[keeps] = -1
-        steps = np.rint(estimate * ROW_STEPS).astype(np.int64)
+        most = _MOST_ROWS / len(estimate)
+        steps = np.rint(np.clip(estimate, -most, most) * ROW_STEPS).astype(np.int64)
         cells.append(CellsApart(own, group, steps, stratum, None if own == within else within))
         inside = size[stratum >= 0]
         kept.append((inside, np.ones(len(inside))))
     return cells, Sizes.of(kept, len(pairs))
 
 
-def _answered(
-    finished: Finished, pairs: Sequence[tuple[Marginal, Marginal]]
-) -> Iterator[tuple[tuple[Marginal, Marginal], Floats, Floats]]:
+def _answered(finished: Finished, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Floats, Floats]]:
     """The model's answers and sizes, some hundred marginals at a time."""
     for start in range(0, len(pairs), _TOGETHER):
         some = pairs[start : start + _TOGETHER]
@@ -151,21 +112,7 @@ def _answered(
             yield pair, answers[pair[0]], sizes[pair[0]]
 
 
-def _factors(tables: Sequence[int], *, contrasts: bool) -> tuple[int, ...]:
-    """What a group's errors are multiplied by, so that their means have noise in inverse proportion to the shares."""
-    most, shares = max(tables), _shares(len(tables) - contrasts)
-    shares = [_OF_CONTRASTS, *shares] if contrasts else shares
-    return tuple(max(1, round(_FINE * s * most / t)) for s, t in zip(shares, tables, strict=True))
-
-
-def _shares(groups: int) -> list[float]:
-    """Of every group of marginals, the last being that of the largest."""
-    return [_SHARES[min(back, len(_SHARES) - 1)] for back in range(groups)][::-1]
-
-
-def _own_word(
-    model: Model, pairs: Sequence[tuple[Marginal, Marginal]], rng: np.random.Generator
-) -> Own | None:
+def _own_word(model: Model, pairs: Sequence[Pair], rng: np.random.Generator) -> Own | None:
     """What errors the model itself expects of its larger cells."""
     some = [pairs[i][0] for i in rng.permutation(len(pairs))[:_TELLING]]
     answers, errors = model.estimates(some)
@@ -200,7 +147,7 @@ def default_share(
     guessed = _guess(some, workload.domain, public, rows)
     if guessed is None:
         return _MOST_SHARE
-    shares = [_OF_CONTRASTS, *_shares(len({len(subset) for subset in workload.closure()}))]
+    shares = shares_of(max(map(len, workload.marginals)), contrasts=True)
     if delta == 0:
         scale = _PRECISE * guessed / math.sqrt(2)
         needed, whole = unit.l1 * sum(shares) / scale, epsilon

@@ -131,9 +131,10 @@ class Curator:
             raise PrivacyError(
                 f"a share of the budget to hold back ({shown(share)}) must be from 0 to below 1"
             )
-        if account.held_back:
-            raise PrivacyError("a share of the budget is held back already")
-        account.held_back = account.limit * Fraction(share)
+        with account.lock:
+            if account.held_back:
+                raise PrivacyError("a share of the budget is held back already")
+            account.held_back = account.limit * Fraction(share)
         try:
             yield account.rho_of(account.held_back)
         finally:

@@ -24,14 +24,15 @@ from openprior.questions.workload import Marginal, canonical
 from openprior.schema.domain import Domain
 from openprior.schema.layout import Layout
 
-__all__ = ["ROW_STEPS", "Apart", "CellsApart", "ContrastsApart", "ErrorStrata"]
+__all__ = ["MOST_FACTOR", "ROW_STEPS", "Apart", "CellsApart", "ContrastsApart", "ErrorStrata"]
 
 ROW_STEPS = 64
 """Steps of a row: references and weights are rounded to these, so that errors are whole numbers."""
 _MOST_ROWS = 1 << 40
 _MOST_SUM = 1 << 62
 """No number is larger than this, nor the sum of a table's references: so all of them fit 64 bits."""
-_MOST_FACTOR, _MOST_STRATA, _MOST_GROUPS, _MOST_STEPS = 1 << 20, 100, 100, 1 << 12
+MOST_FACTOR = 1 << 20
+_MOST_STRATA, _MOST_GROUPS, _MOST_STEPS = 100, 1000, 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +180,7 @@ class ErrorStrata(Statistic):
             raise PrivacyError("errors by stratum need groups of tables, with a factor and steps for each")
         if type(self.strata) is not int or not 1 <= self.strata <= _MOST_STRATA:
             raise PrivacyError("errors by stratum need strata, and not more than a hundred")
-        if not all(type(f) is int and 1 <= f <= _MOST_FACTOR for f in self.factors):
+        if not all(type(f) is int and 1 <= f <= MOST_FACTOR for f in self.factors):
             raise PrivacyError("errors by stratum need whole factors above 0, and none that is huge")
         if not all(type(t) is int and t >= 1 for t in self.tables):
             raise PrivacyError("errors by stratum need a table in every group")

@@ -6,6 +6,8 @@ from openprior.error_bars.bars import UNSURE, ErrorBars
 from openprior.error_bars.error_question import Finished, default_share, measure_errors
 from openprior.methods.base import Mechanism
 from openprior.models.base import Flags, Model
+from openprior.privacy.account import Account
+from openprior.privacy.curator import Curator
 from openprior.privacy.session import Session
 from openprior.questions.workload import Marginal, Workload
 from openprior.releases.answers import Floats, known_of
@@ -42,12 +44,12 @@ def share_held_back(
 
 
 def bars_of(
-    session: Session, model: Model, work: Workload, held: float, rng: np.random.Generator
+    curator: Curator, account: Account, model: Model, work: Workload, held: float, rng: np.random.Generator
 ) -> ErrorBars | None:
     """The error bars, measured for what was held back; None if that is nothing."""
     if held <= 0:
         return None
-    measurements = Measurements(session.schema.full_domain, session.account.measurements)
+    measurements = Measurements(curator.layout.full_domain, account.measurements)
 
     def known_well(marginal: Marginal, estimate: Floats) -> Flags | None:
         known = known_of(model, measurements, marginal, estimate)
@@ -55,7 +57,6 @@ def bars_of(
             return None
         return np.isfinite(known.standard_error)
 
-    curator = session.curator
     finished = Finished(model, CellSizes(model, measurements).of, known_well)
     bars = measure_errors(curator, finished, work, min(held, curator.remaining), rng)
     if bars is not None and bars.unsure > UNSURE:

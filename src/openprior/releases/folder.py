@@ -188,7 +188,7 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     public = None
     if _PUBLIC in certificate.files:
         public = View.from_dict(_read_json(folder / _PUBLIC), schema)
-    bars = _bars(folder, certificate, work)
+    bars = _bars(folder, certificate, work, schema)
     synthetic = _read_rows(folder, _rows_of(certificate.files), schema)
     model = load_model(folder / "model")
     if model.domain != schema.domain:
@@ -205,7 +205,7 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     }
 
 
-def _bars(folder: Path, certificate: "Certificate", work: "Workload") -> "ErrorBars | None":
+def _bars(folder: Path, certificate: "Certificate", work: "Workload", schema: "Schema") -> "ErrorBars | None":
     """What was measured of the errors: there if, and only if, the certificate speaks of it."""
     from openprior.error_bars.bars import ErrorBars
     from openprior.privacy.error_strata import ErrorStrata
@@ -214,9 +214,9 @@ def _bars(folder: Path, certificate: "Certificate", work: "Workload") -> "ErrorB
     asked = any(isinstance(e, Noisy) and isinstance(e.statistic, ErrorStrata) for e in certificate.events)
     if asked != (_BARS in certificate.files):
         raise ReleaseError("its error bars are not those of its certificate")
-    return (
-        ErrorBars.from_dict(_read_json(folder / _BARS), certificate.events, work.marginals) if asked else None
-    )
+    if not asked:
+        return None
+    return ErrorBars.from_dict(_read_json(folder / _BARS), certificate.events, work.marginals, schema.domain)
 
 
 def _read_json(path: Path) -> object:

@@ -374,7 +374,7 @@ def _released(
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         with session.curator.holding_back(share) as held:
             model = mechanism.run(session.curator, public, work, fit, progress)
-        bars = bars_of(session, model, work, held, ask)
+        bars = bars_of(session.curator, session.account, model, work, held, ask)
 
     def decoding(rng: np.random.Generator) -> Decoder:
         if kept is not None and public_source is None:

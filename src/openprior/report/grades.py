@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.error_bars.asked_tables import implied_by_columns
 from openprior.error_bars.bars import UNSURE, ErrorBars
-from openprior.questions.workload import Marginal, closure
+from openprior.questions.workload import Marginal
 from openprior.releases.answers import numbers_of
 from openprior.report.budget import Segment
 from openprior.report.words import percent
@@ -96,10 +97,7 @@ def grades_of(release: "Reported") -> Grades:
     bars, marginals = release.error_bars, release.workload.marginals
     if bars is None and release.model.noise_alone(marginals[0]) is None:
         return Grades()
-    tables: dict[int, list[Marginal]] = {}
-    for marginal in closure(marginals):
-        tables.setdefault(len(marginal), []).append(marginal)
-    rows = tuple(_grade(release, some) for k, some in tables.items() if bars is None or k in bars.columns)
+    rows = tuple(_grade(release, some) for some in implied_by_columns(marginals).values())
     return Grades(rows, None if bars is None else bars.unsure)
 
 

@@ -225,7 +225,7 @@ def test_a_bound_on_weights_is_a_whole_number_that_is_not_huge(most: Any) -> Non
         ((101, (3,), (1,), (64,)), "need strata"),
         ((True, (3,), (1,), (64,)), "need strata"),
         ((4, (), (), ()), "groups of tables"),
-        ((4, (1,) * 101, (1,) * 101, (64,) * 101), "groups of tables"),
+        ((4, (1,) * 1001, (1,) * 1001, (64,) * 1001), "groups of tables"),
         ((4, (3, 3), (1,), (64,)), "groups of tables"),
         ((4, (3,), (1, 1), (64,)), "groups of tables"),
         ((4, (3,), (1,), ()), "groups of tables"),

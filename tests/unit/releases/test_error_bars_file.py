@@ -129,7 +129,7 @@ def test_those_of_a_release_with_another_workload_are_refused(folder: Path) -> N
         out=other,
     )  # fmt: skip
     shutil.copy(other / FILE, folder / FILE)
-    assert "its error bars are not those of its certificate" in refusal(folder)
+    assert "its error bars are not of what is asked of such a workload" in refusal(folder)
 
 
 def changed(group: int, name: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -141,14 +141,18 @@ def changed(group: int, name: str, change: Callable[[Any], Any]) -> Callable[[An
 
 
 ALTERED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "no group": (lambda v: {**v, "groups": []}, "not those of its certificate"),
-    "a group less": (lambda v: {**v, "groups": v["groups"][1:]}, "not those of its certificate"),
+    "no group": (lambda v: {**v, "groups": []}, "of no cell"),
+    "a group less": (lambda v: {**v, "groups": v["groups"][1:]}, "not of what is asked"),
     "a group more": (
         lambda v: {**v, "groups": [*v["groups"], v["groups"][-1]]},
-        "not those of its certificate",
+        "not of what is asked",
     ),
-    "groups in another order": (lambda v: {**v, "groups": v["groups"][::-1]}, "in another order"),
-    "the same columns twice": (changed(1, "columns", lambda c: 2), "in another order"),
+    "groups in another order": (lambda v: {**v, "groups": v["groups"][::-1]}, "not of what is asked"),
+    "the same columns twice": (changed(1, "columns", lambda c: 2), "not of what is asked"),
+    "columns that the workload has not together": (
+        changed(2, "columns", lambda c: 5),
+        "not of what is asked",
+    ),
     "columns that are no whole number": (changed(1, "columns", lambda c: 1.0), "columns must be"),
     "other edges": (lambda v: {**v, "edges": [*v["edges"][:-1], 2e6]}, "not those of its certificate"),
     "fewer edges": (lambda v: {**v, "edges": v["edges"][:-1]}, "not those of its certificate"),
@@ -183,10 +187,6 @@ ALTERED: dict[str, tuple[Callable[[Any], Any], str]] = {
         },
         "of no cell",
     ),
-    "bins that no curve fits": (
-        lambda v: {**v, "groups": [{**g, **FULL} for g in v["groups"]]},
-        "no curve fits",
-    ),
     "a model's word on nothing": (lambda v: {**v, "own": {"sizes": [], "error": 1.0}}, "bins that cannot be"),
     "a model's word that is huge": (
         lambda v: {**v, "own": {"sizes": [5.0], "error": 1e300}},
@@ -201,8 +201,24 @@ ALTERED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a text": (lambda v: "error bars", "no record"),
     "nothing": (lambda v: None, "no record"),
 }
-BINS = {"size": [1.0] * 10_001, "cells": [1.0] * 10_001, "stratum": [2] * 10_001}
-FULL = {"size": [1e6], "cells": [1e6], "stratum": [11], "measured": [1 - (1 << 63)] * 12}
+BINS = {"size": [1.0] * 401, "cells": [1.0] * 401, "stratum": [2] * 401}
+
+
+@pytest.mark.parametrize("extreme", [1 - (1 << 63), -(1 << 63), (1 << 63) - 1, 0])
+@pytest.mark.parametrize("cells", [1e6, 1e14, 1e-300])
+def test_numbers_beyond_all_tables_do_no_harm(folder: Path, extreme: int, cells: float) -> None:
+    values = json.loads((folder / FILE).read_text())
+    told = {"size": [1e6], "cells": [cells], "stratum": [11], "measured": [extreme] * 12}
+    values["groups"] = [{**g, **told} for g in values["groups"]]
+    (folder / FILE).write_text(json.dumps(values))
+    seal_anew(folder)
+    try:
+        opened = op.open_release(folder)
+    except ReleaseError as error:
+        assert "no curve fits" in str(error)
+    else:
+        answers = opened.answers(["a"]).to_pylist()
+        assert all(np.isfinite([row["low"], row["high"]]).all() for row in answers)
 
 
 @pytest.mark.parametrize("name", ALTERED)

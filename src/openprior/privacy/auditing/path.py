@@ -7,6 +7,8 @@ the same events with the same parameters, the same words, the same failure or th
 """
 
 import hashlib
+import importlib
+import json
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,9 @@ from openprior.schema.base import Schema
 from openprior.tables.table import Table
 
 __all__ = ["Mechanical", "Path", "Setting", "differences", "walk"]
+
+_SHARE = 0.05
+"""Of the budget, for error bars."""
 
 
 class Mechanical(Protocol):
@@ -92,6 +97,8 @@ class Path:
     diverged: str = ""
     """Where it left the recorded path, if it did."""
     answers: dict[tuple[str, ...], NDArray[np.float64]] = field(default_factory=dict)
+    bars: str = ""
+    """The error bars that were measured."""
     model: str = ""
     """A digest of the saved model and of its rows."""
 
@@ -132,11 +139,13 @@ def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) ->
         warnings.simplefilter("always")
         try:
             rng = np.random.default_rng([setting.seed, 3])
-            with telling() as progress:
+            share = _held_back(setting.mechanism)
+            with telling() as progress, curator.holding_back(share) as held:
                 model = setting.mechanism.run(curator, setting.public, setting.workload, rng, progress)
-            with (
-                witness.freely()
-            ):  # whatever a model does now, it is compared with what it does on the neighbour
+            if share:
+                path.bars = _bars(curator, witness, model, setting, held)
+            # Whatever a model does now, it is compared with what it does on the neighbour.
+            with witness.freely():
                 _keep(path, model, setting)
         except Diverged as error:
             path.diverged = str(error)
@@ -146,11 +155,27 @@ def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) ->
     return path
 
 
+def _held_back(mechanism: Mechanical) -> float:
+    """A share of the budget for error bars, where a release has them: they are a step of every such run."""
+    return 0.0 if getattr(mechanism, "has_exact_bars", True) else _SHARE
+
+
+def _bars(curator: Curator, witness: Witness, model: Any, setting: Setting, held: float) -> str:
+    """The release's last step, and all that it writes of what it found."""
+    step = importlib.import_module("openprior.releases.error_step")  # by name: that room is above this one
+    rng = np.random.default_rng([setting.seed, 5])
+    bars = step.bars_of(curator, witness.account, model, setting.workload, held, rng)
+    return "" if bars is None else json.dumps(bars.to_dict())
+
+
 def _keep(path: Path, model: Any, setting: Setting) -> None:
     """What a release takes from a model: answers, its files, its rows."""
     singles = [(a,) for a in setting.schema.domain]
     path.answers = dict(model.answers([*setting.workload.marginals, *singles]))
     path.answers[()] = np.array([model.total])
+    if path.bars:
+        errors = model.standard_errors(setting.workload.marginals) or {}
+        path.answers.update({("error", *m): e for m, e in errors.items()})
     digest = hashlib.sha256()
     with tempfile.TemporaryDirectory() as folder:
         model.save(Folder(folder))
@@ -185,6 +210,8 @@ def differences(first: Path, second: Path) -> Iterator[str]:
         yield "path: progress, remarks or warnings have other words on a neighbour"
     elif any(not np.array_equal(first.answers[m], second.answers[m]) for m in first.answers):
         yield "path: the same outcomes give another model on a neighbour"
+    elif first.bars != second.bars:
+        yield "path: the same outcomes give other error bars on a neighbour"
     elif first.model != second.model:
         yield "path: the same outcomes give another saved model or other rows on a neighbour"
 

@@ -1,0 +1,60 @@
+"""Which tables errors are asked of follows from the workload, so a certificate that says otherwise is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openprior.error_bars.asked_tables import CONTRASTS, factors_of, is_as_asked, tables_by_columns
+from openprior.error_bars.error_question import default_share
+from openprior.privacy.error_strata import MOST_FACTOR, ROW_STEPS, ErrorStrata
+from openprior.privacy.unit import Unit
+from openprior.questions.workload import Workload, all_marginals, closure
+from openprior.schema.domain import Domain
+
+DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
+WORK = all_marginals(3).on(DOMAIN)
+
+
+def asked_of(tables: tuple[int, ...]) -> ErrorStrata:
+    return ErrorStrata(12, factors_of(tables, contrasts=True), tables, (ROW_STEPS,) * len(tables))
+
+
+def test_all_that_the_workload_implies_is_looked_at() -> None:
+    found = tables_by_columns(WORK.marginals, DOMAIN, np.random.default_rng(0))
+    assert list(found) == [1, 2, 3]
+    assert [own for pairs in found.values() for own, _ in pairs] == list(closure(WORK.marginals))
+    assert all(set(own) <= set(within) for pairs in found.values() for own, within in pairs)
+
+
+def test_a_statistic_that_says_what_was_asked_is_right_and_no_other() -> None:
+    right, columns = asked_of((10, 4, 6, 4)), (CONTRASTS, 1, 2, 3)
+    assert is_as_asked(right, columns, WORK.marginals, DOMAIN)
+    assert is_as_asked(asked_of((3, 4, 6, 4)), columns, WORK.marginals, DOMAIN)
+    without = ErrorStrata(12, factors_of((4, 6, 4), contrasts=False), (4, 6, 4), (ROW_STEPS,) * 3)
+    assert is_as_asked(without, (1, 2, 3), WORK.marginals, DOMAIN)
+    for tables in ((10, 1, 6, 4), (10, 4, 5, 4), (10, 4, 7, 4), (601, 4, 6, 4), (10, 4, 6, 1 << 62)):
+        assert not is_as_asked(asked_of(tables), columns, WORK.marginals, DOMAIN), tables
+    assert not is_as_asked(replace(right, steps=(64, 64, 64, 1)), columns, WORK.marginals, DOMAIN)
+    assert not is_as_asked(replace(right, factors=(1, 1, 1, 1)), columns, WORK.marginals, DOMAIN)
+    for others in ((CONTRASTS, 1, 2, 4), (CONTRASTS, 1, 2), (CONTRASTS, 2, 1, 3), (1, 2, 3, 4)):
+        assert not is_as_asked(right, others, WORK.marginals, DOMAIN), others
+
+
+def test_groups_of_very_different_sizes_have_factors_that_fit() -> None:
+    factors = factors_of((600, 75, 2775, 67_525, 1), contrasts=True)
+    assert max(factors) == MOST_FACTOR >= 1
+    tables = (600, 75, 2775, 67_525, 1)
+    ErrorStrata(12, factors, tables, (ROW_STEPS,) * 5)
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_a_wide_marginal_has_no_more_tables_than_can_be_counted(columns: int) -> None:
+    domain = Domain({f"c{i}": 2 if i < 8 else 1 for i in range(columns)})
+    work = Workload([tuple(domain)]).on(domain)
+    found = tables_by_columns(work.marginals, domain, np.random.default_rng(0))
+    assert list(found) == list(range(1, columns + 1))
+    assert sum(map(len, found.values())) <= 10_000
+    assert all(len(set(own)) == k for k, pairs in found.items() for own, _ in pairs)
+    share = default_share(work, None, 1000, Unit(), epsilon=1.0, delta=1e-9, rng=np.random.default_rng(0))
+    assert 0 < share <= 0.05
