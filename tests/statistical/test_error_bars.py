@@ -56,8 +56,11 @@ def held(name: str, times: float) -> tuple[np.ndarray, np.ndarray]:
         bars = made.error_bars
         assert bars is not None
         values = tuple(round(times * v) for v in bars.values)
-        own = None if bars.own is None else dataclasses.replace(bars.own, error=bars.own.error * times)
-        other: ErrorBars = dataclasses.replace(bars, values=values, own=own)
+        own = bars.known.own
+        if own is not None:
+            own = dataclasses.replace(own, errors=tuple(times * e for e in own.errors))
+        known = dataclasses.replace(bars.known, own=own)
+        other: ErrorBars = dataclasses.replace(bars, values=values, known=known)
         parts = numbers_of(made.model, made.measurements, MARGINALS, other)
         estimate, _, low, high, basis = (np.concatenate([p[i] for p in parts]) for i in range(5))
         assert (basis >= 2).all()  # every cell of the workload has an interval

@@ -1,7 +1,8 @@
 """Calibrated error bars: what was measured of a model's errors, and the interval of any answer that follows from it."""
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from openprior.counting.one_thread import blas_on_one_thread
 from openprior.error_bars.asked_tables import CONTRASTS, is_as_asked
-from openprior.error_bars.curve_prior import KNOTS, Own, between_knots
+from openprior.error_bars.curve_prior import KNOTS, Beforehand, Own, between_knots
 from openprior.error_bars.error_curve import ErrorCurve, Group
 from openprior.error_bars.strata import EDGES, STRATA, Sizes, level_of
 from openprior.error_bars.widening import MEAN_TO_SD, reach
@@ -28,12 +29,15 @@ Floats = NDArray[np.float64]
 UNSURE = 0.25
 """If the sum of the errors is known no better than this, bars rest more on other tables than on this one."""
 _Z95 = 1.959963984540054
+_ONE_IN = 0.05
 _HALF_ROW = 0.5
 """Counts are whole numbers; so much more on either side."""
 _GRID = np.linspace(level_of(np.zeros(1))[0], np.log(1e12), 400)
 """Levels at which reaches are worked out; in between they are drawn straight, in logarithms."""
 _MOST_BINS, _HUGE = 400, 1e15
 """More bins, or larger ones, no table has."""
+_BLUNTEST = 1e6
+"""No budget is more blunt, or less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,8 @@ class ErrorBars:
     """The noisy numbers, group by group."""
     workload: tuple[Marginal, ...]
     """What was asked for: bars are for these marginals, and all that they imply."""
-    own: Own | None = None
+    known: Beforehand
+    """Without asking."""
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -77,7 +82,7 @@ class ErrorBars:
     def curve(self) -> ErrorCurve:
         """How large an error is expected; on one thread, so that it is the same wherever it is reckoned."""
         with blas_on_one_thread():
-            return ErrorCurve.fitted(self.groups, self.own)
+            return ErrorCurve.fitted(self.groups, self.known)
 
     def tells(self, marginal: Marginal) -> bool:
         """Whether the workload has this marginal, or implies it."""
@@ -105,10 +110,15 @@ class ErrorBars:
 
         `estimate ± reach`, cut at 0: counts are not negative. Over all cells of a stratum, and over the noise, 95 in
         100 hold the true count, as far as the curve is right; for a single one nothing is promised.
+
+        A cell that seems empty has a row or none. It has one in at most E|error|/(1 − estimate) of all cases (Markov's
+        inequality); where that is more than one in twenty, bars reach to 1.
         """
         far = self._far(self.columns.index(columns), estimate if size is None else size)
-        low = np.maximum(estimate - far - _HALF_ROW, 0.0)
-        return Bars(far / _Z95, low, np.maximum(estimate, 0.0) + far + _HALF_ROW)
+        low, some = np.maximum(estimate - far - _HALF_ROW, 0.0), np.maximum(estimate, 0.0)
+        high = some + far + _HALF_ROW
+        high[(far / (_Z95 * MEAN_TO_SD) > _ONE_IN * (1 - some)) & (high < 1)] = 1.0
+        return Bars(far / _Z95, low, high)
 
     @property
     def has_contrasts(self) -> bool:
@@ -168,8 +178,9 @@ class ErrorBars:
             }
             for g, (c, s) in enumerate(zip(self.columns, self.sizes, strict=True))
         ]
-        own = {} if self.own is None else {"sizes": list(self.own.sizes), "error": self.own.error}
-        return {"edges": list(EDGES), "groups": groups, "own": own}
+        own = {} if self.known.own is None else {n: list(v) for n, v in asdict(self.known.own).items()}
+        known = {"noise": self.known.noise, "own": own} | ({"public": True} if self.known.public else {})
+        return {"edges": list(EDGES), "groups": groups, "known": known}
 
     @staticmethod
     def from_dict(
@@ -184,7 +195,7 @@ class ErrorBars:
         statistic = event.statistic
         assert isinstance(statistic, ErrorStrata)
         groups = [_group(group, statistic.strata) for group in record.items("groups")]
-        own = _own(record.record("own"))
+        known = _known(record.record("known"))
         record.end()
         columns = tuple(c for c, _, _ in groups)
         if statistic.strata != STRATA:
@@ -201,7 +212,7 @@ class ErrorBars:
             tuple(s for _, s, _ in groups),
             numbers,
             tuple(workload),
-            own,
+            known,
         )
         try:
             with np.errstate(over="raise", invalid="raise", divide="raise"):
@@ -227,12 +238,19 @@ def _group(values: object, strata: int) -> tuple[int, Sizes, list[int]]:
     return columns, sizes, measured
 
 
-def _own(record: Record) -> Own | None:
-    if not record.names:
-        record.end()
-        return None
-    own = Own(record.numbers("sizes"), record.number("error"))
+def _known(record: Record) -> Beforehand:
+    public, noise, own = record.mark("public"), record.number("noise"), record.record("own")
     record.end()
-    if not own.sizes or not all(0 < number < _HUGE for number in (*own.sizes, own.error)):
+    if not 1 / _BLUNTEST < noise < _BLUNTEST:
+        raise PrivacyError("its error bars have a budget that cannot be")
+    if not own.names:
+        own.end()
+        return Beforehand(public, noise)
+    told = Own(own.numbers("sizes"), own.numbers("errors"))
+    own.end()
+    rising = all(a < b for a, b in itertools.pairwise(told.sizes))
+    if not told.sizes or len(told.sizes) != len(told.errors) or not rising:
         raise PrivacyError("its error bars have bins that cannot be")
-    return own
+    if not all(0 < number < _HUGE for number in (*told.sizes, *told.errors)):
+        raise PrivacyError("its error bars have bins that cannot be")
+    return Beforehand(public, noise, told)

@@ -1,23 +1,26 @@
 """What is expected of a model's errors before they are measured, as learnt on other tables.
 
 The curve is log E|error| of a cell over the level u = log of its estimate m. On every table and with every method that
-was tried, errors of cells of about half a row are about √m of it, and from there the curve rises with a slope of about
-one half and bends down where large cells are known better (benchmarks/intervals.py). So the prior is a straight line
-through that point, unsure in height and slope, with a random walk to either side, alike in all groups of marginals but
-for a height and a walk of their own. Models that know their own errors (`own`) get that much closer.
+was tried, errors of cells of about half a row are about √m of it; what they are beyond that rises from there up to a
+hundred rows or so and falls where large cells are known better (benchmarks/intervals.py). How steeply, the budget
+decides, and whether there was a public table. A model that knows its own errors (`Own`) says more: little where cells
+are small, and the more the larger they are. Below half a row the curve goes down to what a cell that seems empty may
+hold (`missed`). Around all this lies a random walk to either side, alike in all groups of marginals but for a height
+and a walk of their own.
 
 The numbers below were chosen on six pairs of real tables and hold for others as far as these are like them; a
 measurement soon outweighs them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.error_bars.strata import EDGES
+from openprior.error_bars.strata import EDGES, Sizes
 
-__all__ = ["KNOTS", "Belief", "CurvePrior", "Own", "between_knots"]
+__all__ = ["KNOTS", "Beforehand", "Belief", "CurvePrior", "Own", "between_knots", "missed"]
 
 Floats = NDArray[np.float64]
 
@@ -27,46 +30,89 @@ KNOTS: Floats = np.sort(np.concatenate([_ENDS, (_ENDS[1:] + _ENDS[:-1]) / 2]))
 _PIVOT = float(np.log(0.5))
 _FROM, _TO = float(np.log(0.5)), float(np.log(20.0))
 """Smaller marginals have larger errors where cells are small."""
+_FLAT = float(np.log(100.0))
+"""Beyond, errors rise as the root does, or less."""
+_EMPTY = 0.1
+"""A cell with a smaller estimate seems empty."""
+_ONE, _FEW = 0.5, 3.0
+"""A cell holds one row or so from that estimate on; hardly more below so many times the smallest of these."""
+_MOST_MISSED = 0.5
+_BELIEVED, _BELIEVED_MORE = 0.13, 0.137
+"""What share of a model's own word is believed (in logarithms, beyond the root) at one row, and more per level."""
+_OWN_MORE, _OWN_FROM, _OWN_LESS = 0.07, 2.0, 0.05
+"""It is too small by so much, and, per level from there on, too large."""
 
 
 @dataclass(frozen=True)
 class CurvePrior:
-    """Means and standard deviations, in natural logarithms; slopes and walks per unit of level."""
+    """Means and standard deviations, in natural logarithms; slopes and walks per unit of level, `per_noise` for every
+    e-fold of the noise."""
 
     height: float
     height_sd: float
     slope: float
     slope_sd: float
     walk_sd: float
-    below: float = 0.35
+    height_per_noise: float = 0.0
+    slope_per_noise: float = 0.0
+    missed: float = 0.7
+    """What a cell that seems empty is off by, as a share of what it may hold."""
     below_sd: float = 0.15
-    """The slope below the pivot, beyond one half: nearly empty cells are mostly empty."""
+    """Of the slope below the pivot."""
     other: float = 0.25
     other_sd: float = 0.25
     """How much higher the curves of marginals with fewer columns begin."""
     own_walk_sd: float = 0.15
 
 
-TELLING = CurvePrior(height=0.06, height_sd=0.25, slope=0.08, slope_sd=0.12, walk_sd=0.15)
-"""For models that say how sure they are."""
-SILENT = CurvePrior(
-    height=0.4, height_sd=0.6, slope=0.05, slope_sd=0.15, walk_sd=0.25, other_sd=0.5, own_walk_sd=0.3
+TELLING = CurvePrior(
+    height=0.0, height_sd=0.17, slope=0.0, slope_sd=0.03, walk_sd=0.11, missed=0.8, own_walk_sd=0.1
 )
-"""For all others."""
+"""For models that say how sure they are: around what follows from that."""
+WITH_PUBLIC = CurvePrior(
+    height=0.15,
+    height_sd=0.22,
+    slope=0.13,
+    slope_sd=0.07,
+    walk_sd=0.14,
+    slope_per_noise=0.04,
+    other_sd=0.35,
+    own_walk_sd=0.18,
+)
+"""For others that began with a public table."""
+WITHOUT = CurvePrior(
+    height=0.3,
+    height_sd=0.5,
+    slope=0.22,
+    slope_sd=0.1,
+    walk_sd=0.25,
+    height_per_noise=0.1,
+    slope_per_noise=0.07,
+    other_sd=0.5,
+    own_walk_sd=0.3,
+)
+"""For others that did not."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a model's own standard errors say of its larger cells."""
+    """What a model's own standard errors say of its cells, by stratum."""
 
     sizes: tuple[float, ...]
-    """Mean estimates, of a few strata."""
-    error: float
-    """The geometric mean of what errors it expects there."""
+    """Mean estimates, in rising order."""
+    errors: tuple[float, ...]
+    """The mean errors that it expects there."""
 
 
-_OWN_MORE, _OWN_SD = 0.08, 0.45
-"""A model's own word is too small by so much, on average, and off by so much."""
+@dataclass(frozen=True)
+class Beforehand:
+    """What bears on the errors of a model and is known without asking for them."""
+
+    public: bool
+    """Whether it began with a public table."""
+    noise: float
+    """How much noise the whole budget leaves, as a multiple of a common one's (`expected_bars.bluntness`)."""
+    own: Own | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,30 +123,58 @@ class Belief:
     covariance: Floats
 
     @staticmethod
-    def before(groups: int, own: Own | None) -> "Belief":
-        """The prior; the last group is that of the workload's largest marginals."""
-        prior = SILENT if own is None else TELLING
+    def before(sizes: Sequence[Sizes], known: Beforehand) -> "Belief":
+        """The prior of groups with such cells; the last group is that of the workload's largest marginals."""
+        prior = TELLING if known.own is not None else WITH_PUBLIC if known.public else WITHOUT
+        groups = len(sizes)
         above, below = np.maximum(KNOTS - _PIVOT, 0.0), np.maximum(_PIVOT - KNOTS, 0.0)
         fades = np.clip((_TO - KNOTS) / (_TO - _FROM), 0.0, 1.0)
-        line = 0.5 * KNOTS + prior.height + prior.slope * above - prior.below * below
-        mean = np.concatenate([line + prior.other * fades * (g < groups - 1) for g in range(groups)])
+        beyond = _expected(prior, float(np.log(known.noise))) if known.own is None else _told(known.own)
+        line = 0.5 * (KNOTS - below) + np.where(below > 0, np.interp(_PIVOT, KNOTS, beyond), beyond)
+        means = []
+        for g, own in enumerate(sizes):
+            higher = prior.other * fades * (g < groups - 1)
+            means.append(np.log(np.exp(line + higher) + prior.missed * missed(own)))
         alike = prior.height_sd**2 + _walk(prior.walk_sd)
         alike += prior.slope_sd**2 * np.outer(above, above) + prior.below_sd**2 * np.outer(below, below)
         covariance = np.kron(np.ones((groups, groups)), alike)
         for g in range(groups):
             place = slice(g * len(KNOTS), (g + 1) * len(KNOTS))
             covariance[place, place] += prior.other_sd**2 * (g < groups - 1) + _walk(prior.own_walk_sd)
-        belief = Belief(mean, covariance + 1e-6 * np.eye(len(mean)))
-        return belief if own is None else belief._told(own)
+        return Belief(np.concatenate(means), covariance + 1e-6 * np.eye(len(covariance)))
 
-    def _told(self, own: Own) -> "Belief":
-        """After the model's own word on its larger cells."""
-        place = np.zeros(len(self.mean))
-        place[-len(KNOTS) :] = between_knots(np.log(own.sizes)).mean(axis=0)
-        gain = self.covariance @ place / (place @ self.covariance @ place + _OWN_SD**2)
-        mean = self.mean + gain * (np.log(own.error) + _OWN_MORE - place @ self.mean)
-        covariance = self.covariance - np.outer(gain, place @ self.covariance)
-        return Belief(mean, (covariance + covariance.T) / 2 + 1e-9 * np.eye(len(mean)))
+
+def _expected(prior: CurvePrior, noise: float) -> Floats:
+    """What is expected beyond the root, by the budget."""
+    height, slope = (
+        first + more * noise
+        for first, more in ((prior.height, prior.height_per_noise), (prior.slope, prior.slope_per_noise))
+    )
+    later = np.maximum(KNOTS - _FLAT, 0.0)
+    expected: Floats = height + slope * (KNOTS - _PIVOT - later) + min(slope, 0.0) * later
+    return expected
+
+
+def _told(own: Own) -> Floats:
+    """What is expected beyond the root, by what the model says: it is believed the more, the larger cells are, and
+    says too much of the largest."""
+    level = np.log(own.sizes)
+    said = np.interp(KNOTS, level, np.log(own.errors) - 0.5 * level)
+    believed = np.clip(_BELIEVED + _BELIEVED_MORE * KNOTS, 0.0, 1.0)
+    expected: Floats = _OWN_MORE - _OWN_LESS * np.maximum(KNOTS - _OWN_FROM, 0.0) + believed * said
+    return expected
+
+
+def missed(sizes: Sizes) -> float:
+    """How many rows a cell that seems empty may hold, on average: as many rows as lie in cells that have hardly more
+    than one, spread over all that seem empty (Good 1953); not above a half."""
+    empty = sizes.cells[sizes.size < _EMPTY].sum()
+    some = sizes.size >= _ONE
+    if not empty or not some.any():
+        return 0.0
+    one = sizes.size[some].min()
+    few = some & (sizes.size < _FEW * one)
+    return float(min(sizes.cells[few].sum() * one / empty, _MOST_MISSED))
 
 
 def _walk(sd: float) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.error_bars.curve_prior import KNOTS, Belief, Own, between_knots
+from openprior.error_bars.curve_prior import KNOTS, Beforehand, Belief, between_knots
 from openprior.error_bars.strata import STRATA, Sizes
 
 __all__ = ["ErrorCurve", "Group"]
@@ -44,9 +44,9 @@ class ErrorCurve:
     covariance: Floats
 
     @staticmethod
-    def fitted(groups: Sequence[Group], own: Own | None = None) -> "ErrorCurve":
-        """To what was measured; `own` is what the model itself says."""
-        belief = Belief.before(len(groups), own)
+    def fitted(groups: Sequence[Group], known: Beforehand) -> "ErrorCurve":
+        """To what was measured, and what was known beforehand."""
+        belief = Belief.before([g.sizes for g in groups], known)
         spread = np.linalg.cholesky(belief.covariance)
         weights = [between_knots(g.sizes.level) for g in groups]
         told = np.concatenate([g.errors / g.sigma for g in groups])

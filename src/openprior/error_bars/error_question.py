@@ -16,8 +16,8 @@ from openprior.counting.local import count_table
 from openprior.error_bars.asked_tables import CONTRASTS, Pair, factors_of, shares_of, tables_by_columns
 from openprior.error_bars.bars import ErrorBars
 from openprior.error_bars.contrasts import contrasts_of
-from openprior.error_bars.curve_prior import Own
-from openprior.error_bars.strata import STRATA, Sizes, stratum_of
+from openprior.error_bars.curve_prior import Beforehand, Own
+from openprior.error_bars.strata import STRATA, Sizes, level_of, stratum_of
 from openprior.error_bars.widening import MEAN_TO_SD
 from openprior.models.base import Model
 from openprior.privacy.calibrate import budget_rho
@@ -38,8 +38,8 @@ KnownWell = Callable[[Marginal, Floats], NDArray[np.bool_] | None]
 SizesOf = Callable[[Mapping[Marginal, Floats]], Mapping[Marginal, Floats]]
 """Told answers: by what size of each cell errors go."""
 
-_TELLING, _FIRST, _LAST = 16, 5, 8
-"""Marginals and strata in which a model's own standard errors are looked at."""
+_TELLING, _FIRST = 16, 2
+"""Marginals, and the first stratum, in which a model's own standard errors are looked at."""
 _MOST_ROWS = 2.0**50
 """No table has more; what little budget makes of one may seem to, and still has to fit whole numbers."""
 _PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.05
@@ -58,7 +58,12 @@ class Finished:
 
 
 def measure_errors(
-    curator: Curator, finished: Finished, workload: Workload, rho: float, rng: np.random.Generator
+    curator: Curator,
+    finished: Finished,
+    workload: Workload,
+    rho: float,
+    known: Beforehand,
+    rng: np.random.Generator,
 ) -> ErrorBars | None:
     """The errors of a model's answers to the workload and all it implies, for ρ; None if every cell is known anyway."""
     layout = curator.layout
@@ -79,11 +84,11 @@ def measure_errors(
         statistic = ErrorStrata.of(STRATA, factors, tuple(itertools.chain.from_iterable(asked)))
         noise = "laplace" if curator.is_pure else "gaussian"
         measured = curator.measure(statistic, rho, noise=noise)
-    own = _own_word(finished.model, groups[max(groups)], rng)
+    known = replace(known, own=_own_word(finished.model, groups[max(groups)], rng))
     values = tuple(int(v) for v in measured.values)
     described = replace(statistic, asked=())
     sizes = tuple(of_group.values())
-    return ErrorBars(described, measured.sigma, tuple(of_group), sizes, values, workload.marginals, own)
+    return ErrorBars(described, measured.sigma, tuple(of_group), sizes, values, workload.marginals, known)
 
 
 def _stratified(finished: Finished, pairs: Sequence[Pair], *, group: int) -> tuple[list[CellsApart], Sizes]:
@@ -113,20 +118,20 @@ def _answered(finished: Finished, pairs: Sequence[Pair]) -> Iterator[tuple[Pair,
 
 
 def _own_word(model: Model, pairs: Sequence[Pair], rng: np.random.Generator) -> Own | None:
-    """What errors the model itself expects of its larger cells."""
+    """What errors the model itself expects of its cells, by stratum."""
     some = [pairs[i][0] for i in rng.permutation(len(pairs))[:_TELLING]]
     answers, errors = model.estimates(some)
     if errors is None:
         return None
     estimate = np.concatenate([answers[m] for m in some])
     error, stratum = np.concatenate([errors[m] for m in some]), stratum_of(estimate)
-    sizes, logs = [], []
-    for s in range(_FIRST, _LAST):
+    sizes, expected = [], []
+    for s in range(_FIRST, STRATA):
         inside = stratum == s
         if inside.any() and error[inside].mean() > 0:
-            sizes.append(float(estimate[inside].mean()))
-            logs.append(math.log(float(error[inside].mean()) / MEAN_TO_SD))
-    return Own(tuple(sizes), math.exp(sum(logs) / len(logs))) if sizes else None
+            sizes.append(float(np.exp(level_of(estimate[inside]).mean())))
+            expected.append(float(error[inside].mean()) / MEAN_TO_SD)
+    return Own(tuple(sizes), tuple(expected)) if sizes else None
 
 
 def default_share(

@@ -18,7 +18,7 @@ from openprior.error_bars.strata import level_of
 from openprior.error_bars.widening import MEAN_TO_SD, reach
 from openprior.privacy.unit import Unit
 
-__all__ = ["OFF_BY", "SIZES", "ExpectedReach", "expected_reaches"]
+__all__ = ["OFF_BY", "SIZES", "ExpectedReach", "bluntness", "expected_reaches"]
 
 SIZES = (10, 100, 1000)
 """Cells of so many rows are told of."""
@@ -46,6 +46,11 @@ class ExpectedReach:
     """95 in 100 of their answers will be within ± so many rows of the true count, by this guess."""
 
 
+def bluntness(rho: float, unit: Unit) -> float:
+    """How many times as much noise a budget leaves as ε = 1 at δ = 1e-9 does where one row moves counts by √2."""
+    return math.sqrt(_REFERENCE * unit.l2_squared / (2 * rho))
+
+
 def expected_reaches(
     rho: float, unit: Unit, n: int, *, has_public: bool, sizes: Sequence[int] = SIZES
 ) -> tuple[ExpectedReach, ...]:
@@ -56,9 +61,7 @@ def expected_reaches(
     [(10, 10.0), (100, 40.0), (1000, 140.0)]
     """
     slope, falls = _WITH if has_public else _WITHOUT
-    # In place of ρ: what leaves as much noise where one row moves counts by √2.
-    noise = math.log(_REFERENCE * unit.l2_squared / (2 * rho)) / 2
-    slope = min(max(slope + falls * noise, -_STEEPEST), _STEEPEST)
+    slope = min(max(slope + falls * math.log(bluntness(rho, unit)), -_STEEPEST), _STEEPEST)
     level = level_of(np.array([float(s) for s in sizes]))
     error = np.exp(0.5 * level + _HEIGHT + slope * np.maximum(level - _PIVOT, 0.0))
     within = error * MEAN_TO_SD * reach(level, np.zeros(len(level))) + _HALF_ROW

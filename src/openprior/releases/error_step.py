@@ -3,7 +3,9 @@
 import numpy as np
 
 from openprior.error_bars.bars import UNSURE, ErrorBars
+from openprior.error_bars.curve_prior import Beforehand
 from openprior.error_bars.error_question import Finished, default_share, measure_errors
+from openprior.error_bars.expected_bars import bluntness
 from openprior.methods.base import Mechanism
 from openprior.models.base import Flags, Model
 from openprior.privacy.account import Account
@@ -44,9 +46,17 @@ def share_held_back(
 
 
 def bars_of(
-    curator: Curator, account: Account, model: Model, work: Workload, held: float, rng: np.random.Generator
+    curator: Curator,
+    account: Account,
+    model: Model,
+    work: Workload,
+    held: float,
+    rng: np.random.Generator,
+    *,
+    has_public: bool,
 ) -> ErrorBars | None:
-    """The error bars, measured for what was held back; None if that is nothing."""
+    """The error bars, measured for what was held back; None if that is nothing. `has_public`: whether the model began
+    with a public table."""
     if held <= 0:
         return None
     measurements = Measurements(curator.layout.full_domain, account.measurements)
@@ -58,7 +68,8 @@ def bars_of(
         return np.isfinite(known.standard_error)
 
     finished = Finished(model, CellSizes(model, measurements).of, known_well)
-    bars = measure_errors(curator, finished, work, min(held, curator.remaining), rng)
+    known = Beforehand(has_public, bluntness(curator.rho, curator.unit))
+    bars = measure_errors(curator, finished, work, min(held, curator.remaining), known, rng)
     if bars is not None and bars.unsure > UNSURE:
         curator.remark(
             "At this budget the errors of the answers cannot be told from noise (their sum is known to within "

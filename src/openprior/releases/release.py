@@ -374,7 +374,8 @@ def _released(
         mechanism = mechanism.prepared(public, work, None if kept is None else kept.prior)
         with session.curator.holding_back(share) as held:
             model = mechanism.run(session.curator, public, work, fit, progress)
-        bars = bars_of(session.curator, session.account, model, work, held, ask)
+        has_public = public is not None and mechanism.public_table is not PublicTable.NOT_USED
+        bars = bars_of(session.curator, session.account, model, work, held, ask, has_public=has_public)
 
     def decoding(rng: np.random.Generator) -> Decoder:
         if kept is not None and public_source is None:

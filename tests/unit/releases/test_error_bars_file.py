@@ -77,7 +77,7 @@ def test_every_cell_of_the_workload_has_an_interval(kind: str, releases: dict[st
     *others, last = release.certificate.events
     assert isinstance(last.statistic, ErrorStrata) and last.part is None  # type: ignore[attr-defined]
     assert not any(isinstance(getattr(e, "statistic", None), ErrorStrata) for e in others)
-    assert release.error_bars is not None and (release.error_bars.own is not None) == (kind == "told")
+    assert release.error_bars is not None and (release.error_bars.known.own is not None) == (kind == "told")
     cells = [row for row in release.answers().to_pylist() if row.get("query") is None]
     assert {row["basis"] for row in cells} <= {"measured", "calibrated"}
     assert (
@@ -140,6 +140,14 @@ def changed(group: int, name: str, change: Callable[[Any], Any]) -> Callable[[An
     return apply
 
 
+def known(name: str, value: Any) -> Callable[[Any], Any]:
+    return lambda v: {**v, "known": {**v["known"], name: value}}
+
+
+def told(word: dict[str, Any]) -> Callable[[Any], Any]:
+    return known("own", word)
+
+
 ALTERED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no group": (lambda v: {**v, "groups": []}, "of no cell"),
     "a group less": (lambda v: {**v, "groups": v["groups"][1:]}, "not of what is asked"),
@@ -187,16 +195,23 @@ ALTERED: dict[str, tuple[Callable[[Any], Any], str]] = {
         },
         "of no cell",
     ),
-    "a model's word on nothing": (lambda v: {**v, "own": {"sizes": [], "error": 1.0}}, "bins that cannot be"),
-    "a model's word that is huge": (
-        lambda v: {**v, "own": {"sizes": [5.0], "error": 1e300}},
+    "a model's word on nothing": (told({"sizes": [], "errors": []}), "bins that cannot be"),
+    "a model's word that is huge": (told({"sizes": [5.0], "errors": [1e300]}), "bins that cannot"),
+    "a model's word of nothing": (told({"sizes": [5.0], "errors": [0]}), "bins that cannot"),
+    "a model's word on huge cells": (told({"sizes": [1e300], "errors": [1.0]}), "bins that cannot"),
+    "a model's word in no order": (told({"sizes": [5.0, 3.0], "errors": [1.0, 1.0]}), "bins that cannot"),
+    "a model's word on the same twice": (
+        told({"sizes": [5.0, 5.0], "errors": [1.0, 1.0]}),
         "bins that cannot",
     ),
-    "a model's word on huge cells": (
-        lambda v: {**v, "own": {"sizes": [1e300], "error": 1.0}},
-        "bins that cannot",
-    ),
-    "a model's word that is half said": (lambda v: {**v, "own": {"sizes": [5.0]}}, "error is missing"),
+    "a model's word on one more": (told({"sizes": [5.0], "errors": [1.0, 1.0]}), "bins that cannot"),
+    "a model's word that is half said": (told({"sizes": [5.0]}), "errors is missing"),
+    "no budget": (known("noise", 0), "noise must be"),
+    "a budget below nothing": (known("noise", -1.0), "noise must be"),
+    "a budget that is too blunt": (known("noise", 1e9), "a budget that cannot be"),
+    "a budget that is too large": (known("noise", 1e-9), "a budget that cannot be"),
+    "a public table that is no truth": (known("public", False), "public must be"),
+    "something else that is known": (known("more", 1), "more"),
     "a list": (lambda v: [v], "no record"),
     "a text": (lambda v: "error bars", "no record"),
     "nothing": (lambda v: None, "no record"),
@@ -230,7 +245,7 @@ def test_what_no_measurement_gives_is_refused(name: str, folder: Path) -> None:
 
 def test_text_that_is_no_json_is_refused(folder: Path) -> None:
     text = (folder / FILE).read_text()
-    for odd in ("", "{", text + text, text.replace('"own"', '"edges"'), text.replace("12", "NaN", 1)):
+    for odd in ("", "{", text + text, text.replace('"known"', '"edges"'), text.replace("12", "NaN", 1)):
         (folder / FILE).write_text(odd)
         assert FILE in refusal(folder)
 

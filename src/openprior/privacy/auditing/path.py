@@ -164,7 +164,8 @@ def _bars(curator: Curator, witness: Witness, model: Any, setting: Setting, held
     """The release's last step, and all that it writes of what it found."""
     step = importlib.import_module("openprior.releases.error_step")  # by name: that room is above this one
     rng = np.random.default_rng([setting.seed, 5])
-    bars = step.bars_of(curator, witness.account, model, setting.workload, held, rng)
+    has_public = setting.public is not None
+    bars = step.bars_of(curator, witness.account, model, setting.workload, held, rng, has_public=has_public)
     return "" if bars is None else json.dumps(bars.to_dict())
 
 
