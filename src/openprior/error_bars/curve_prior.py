@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.error_bars.asked_tables import CONTRASTS
 from openprior.error_bars.strata import EDGES, Sizes
 
 __all__ = ["KNOTS", "Beforehand", "Belief", "CurvePrior", "Own", "between_knots", "missed"]
@@ -32,6 +33,9 @@ _FROM, _TO = float(np.log(0.5)), float(np.log(20.0))
 """Smaller marginals have larger errors where cells are small."""
 _FLAT = float(np.log(100.0))
 """Beyond, errors rise as the root does, or less."""
+_LESS_KNOWN, _CONTRASTS_WALK = 0.4, 0.2
+"""Where large cells are known better than their root, means within large groups are by so much of that only, in
+logarithms; their own walk is at least so wide."""
 _EMPTY = 0.1
 """A cell with a smaller estimate seems empty."""
 _ONE, _FEW = 0.5, 3.0
@@ -123,24 +127,28 @@ class Belief:
     covariance: Floats
 
     @staticmethod
-    def before(sizes: Sequence[Sizes], known: Beforehand) -> "Belief":
-        """The prior of groups with such cells; the last group is that of the workload's largest marginals."""
+    def before(columns: Sequence[int], sizes: Sequence[Sizes], known: Beforehand) -> "Belief":
+        """The prior of groups of marginals with so many columns and such cells; the last group is that of the
+        workload's largest marginals, and the first may be that of contrasts."""
         prior = TELLING if known.own is not None else WITH_PUBLIC if known.public else WITHOUT
-        groups = len(sizes)
+        groups = len(columns)
         above, below = np.maximum(KNOTS - _PIVOT, 0.0), np.maximum(_PIVOT - KNOTS, 0.0)
         fades = np.clip((_TO - KNOTS) / (_TO - _FROM), 0.0, 1.0)
         beyond = _expected(prior, float(np.log(known.noise))) if known.own is None else _told(known.own)
-        line = 0.5 * (KNOTS - below) + np.where(below > 0, np.interp(_PIVOT, KNOTS, beyond), beyond)
+        at_pivot = float(np.interp(_PIVOT, KNOTS, beyond))
         means = []
-        for g, own in enumerate(sizes):
-            higher = prior.other * fades * (g < groups - 1)
-            means.append(np.log(np.exp(line + higher) + prior.missed * missed(own)))
+        for g, (k, own) in enumerate(zip(columns, sizes, strict=True)):
+            more = np.maximum(beyond, _LESS_KNOWN * beyond) if k == CONTRASTS else beyond
+            line = 0.5 * (KNOTS - below) + np.where(below > 0, at_pivot, more)
+            line = line + prior.other * fades * (g < groups - 1)
+            means.append(np.log(np.exp(line) + prior.missed * missed(own)))
         alike = prior.height_sd**2 + _walk(prior.walk_sd)
         alike += prior.slope_sd**2 * np.outer(above, above) + prior.below_sd**2 * np.outer(below, below)
         covariance = np.kron(np.ones((groups, groups)), alike)
         for g in range(groups):
             place = slice(g * len(KNOTS), (g + 1) * len(KNOTS))
-            covariance[place, place] += prior.other_sd**2 * (g < groups - 1) + _walk(prior.own_walk_sd)
+            walk = max(prior.own_walk_sd, _CONTRASTS_WALK) if columns[g] == CONTRASTS else prior.own_walk_sd
+            covariance[place, place] += prior.other_sd**2 * (g < groups - 1) + _walk(walk)
         return Belief(np.concatenate(means), covariance + 1e-6 * np.eye(len(covariance)))
 
 

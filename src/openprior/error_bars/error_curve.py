@@ -46,7 +46,7 @@ class ErrorCurve:
     @staticmethod
     def fitted(groups: Sequence[Group], known: Beforehand) -> "ErrorCurve":
         """To what was measured, and what was known beforehand."""
-        belief = Belief.before([g.sizes for g in groups], known)
+        belief = Belief.before([g.columns for g in groups], [g.sizes for g in groups], known)
         spread = np.linalg.cholesky(belief.covariance)
         weights = [between_knots(g.sizes.level) for g in groups]
         told = np.concatenate([g.errors / g.sigma for g in groups])

@@ -27,7 +27,7 @@ def test_what_seems_empty_holds_what_single_rows_foretell() -> None:
 
 
 def mean(known: Beforehand, cells: Sizes = SPARSE) -> np.ndarray:
-    return Belief.before([cells], known).mean
+    return Belief.before([1], [cells], known).mean
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -50,6 +50,15 @@ def test_a_models_word_counts_more_the_larger_the_cells_are() -> None:
     )
     more = (large - small)[np.log(0.5) <= KNOTS] / np.log(2.0)
     assert (np.diff(more) >= -1e-12).all() and 0 < more[0] < 0.1 and more[-1] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_means_within_large_groups_are_known_less_well_than_their_counts() -> None:
+    groups = sizes((5.0, 60), (100.0, 20)), SPARSE
+    precise = Own((3.0, 30.0, 300.0), (1.0, 2.0, 4.0))
+    both = Belief.before([0, 1], groups, Beforehand(True, 0.1, precise))
+    contrasts, cells = both.mean[: len(KNOTS)], both.mean[len(KNOTS) :]
+    large = np.log(100.0) <= KNOTS
+    assert (contrasts > cells + 0.3)[large].all() and (contrasts < 0.5 * KNOTS)[large].all()
 
 
 def test_full_tables_have_larger_errors_where_cells_seem_empty() -> None:
