@@ -26,9 +26,9 @@ NAMES = ("hierarchy", "tilt", "jam-pgm")
 HEADER = f"""# Coverage of 95 % intervals, by area
 
 All pairs of columns of the American Community Survey, 2018 to 2019, 20 areas; cells whose estimate is {FROM:g} \
-rows or more; δ = {DELTA:g}; replace-one. Percent of the intervals that hold the private count, mean over the seeds: in \
-pairs with the area and without it; of the areas' own cells, in the area where fewest do and in that where most do. By \
-`python -m benchmarks.intervals_by_area`.
+rows or more; δ = {DELTA:g}; replace-one. Percent of the intervals that hold the private count, mean over the seeds: \
+in pairs with the area and without it; of the areas' own cells, in the area where fewest do and in that where most do. \
+By `python -m benchmarks.intervals_by_area`.
 
 | method | ε | seeds | with the area | without | the worst area | the best |
 |---|---|---|---|---|---|---|
