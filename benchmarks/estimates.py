@@ -25,7 +25,7 @@ from openprior.tables.table import Table
 PAIRS = ("ADULT, 25 % women", "ACS 2018 to 2019")
 MECHANISMS = {"tilt": op.Tilt(), "mst": op.Mst()}
 EPSILONS = (0.1, 1.0, 10.0)
-EACH, FEWEST, SEEDS = 200, 50, 5
+EACH, FEWEST, LARGE, SEEDS = 200, 50, 2000, 5
 KINDS = ("mean", "share", "difference")
 RESULTS = Path(__file__).parent / "results" / "estimates.md"
 HEADER = f"""# Coverage of intervals of estimates
@@ -33,13 +33,14 @@ HEADER = f"""# Coverage of intervals of estimates
 {EACH} random means, shares, and differences of means between two groups, of groups of at least {FEWEST} private rows; \
 every group is made by one or two columns (of ACS one, as its workload has pairs). Percent of the 95 % intervals with \
 the private table's own figure in them, mean over the seeds (worst seed); ×: the median half-length over the median \
-error that was made. *Regression*: percent of the coefficients of a logistic regression on ADULT whose private \
-value is inside, for the interval that the fit of one synthetic table states (naive), and for 20 replicates; *wider*: \
+error that was made. *Large groups*: the same of all of these whose groups have {LARGE:,} rows or more. The last \
+three are of a regression: percent of the coefficients of a logistic regression on ADULT whose private value is \
+inside, for the interval that the fit of one synthetic table states (naive), and for 20 replicates; *wider*: \
 how many times as long these are. δ = {DELTA:g}, replace-one; `mst` has no public table. By \
 `python -m benchmarks.estimates`.
 
-| pair | method | ε | seeds | mean | share | difference | regression, naive | regression, replicates | wider |
-|---|---|---|---|---|---|---|---|---|---|
+| pair | method | ε | seeds | mean | share | difference | large groups | naive | replicates | wider |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 TABLE = Lines(RESULTS, HEADER)
 Floats = NDArray[np.float64]
@@ -91,8 +92,13 @@ class Questions:
         own = own[np.isfinite(own)]
         return float(own.mean()) if len(own) else float("nan")
 
-    def held(self, made: op.Release, kind: str) -> tuple[float, float]:
-        """The share of intervals that hold, and the median half-length over the median error."""
+    def rows(self, by: tuple[str, ...], group: int) -> int:
+        """The private rows of a group."""
+        return int((self._cells(self.codes, by) == group).sum())
+
+    def held(self, made: op.Release, kind: str, large: list[bool]) -> tuple[float, float]:
+        """The share of intervals that hold, and the median half-length over the median error; `large` gets which hold
+        of large groups."""
         inside, halves, errors = [], [], []
         for of, by, first, second, code in self.asked[kind]:
             label = self.schema[of].labels[code]
@@ -117,6 +123,8 @@ class Questions:
                 inside.append(False)
                 continue
             inside.append(low <= true <= high)
+            if min(self.rows(by, first), self.rows(by, second if kind == "difference" else first)) >= LARGE:
+                large.append(inside[-1])
             halves.append((high - low) / 2)
             errors.append(abs(true - found))
         return float(np.mean(inside)), float(np.median(halves) / max(np.median(errors), 1e-12))
@@ -185,7 +193,7 @@ def main(wanted: list[str]) -> None:
         questions = Questions(pair)
         for name in [m for m in MECHANISMS if m in wanted] or MECHANISMS:
             for epsilon in EPSILONS:
-                found, fits = [], []
+                found, fits, large = [], [], list[bool]()
                 for seed in range(seeds):
                     made = op.release(
                         questions.private,
@@ -197,7 +205,7 @@ def main(wanted: list[str]) -> None:
                         mechanism=MECHANISMS[name],
                         seed=seed,
                     )
-                    found.append([questions.held(made, kind) for kind in KINDS])
+                    found.append([questions.held(made, kind, large) for kind in KINDS])
                     if Y in questions.schema.names:
                         fits.append(regression(made, questions.codes, seed))
                 told = np.array(found)
@@ -205,6 +213,7 @@ def main(wanted: list[str]) -> None:
                     f"{100 * told[:, k, 0].mean():.1f} ({100 * told[:, k, 0].min():.1f}) ×{told[:, k, 1].mean():.1f}"
                     for k in range(len(KINDS))
                 ]
+                cells.append(f"{100 * np.mean(large):.1f}")
                 means = np.mean(fits, axis=0) if fits else None
                 cells += (
                     ["–"] * 3

@@ -16,7 +16,7 @@ from openprior.tables.encode import encode_table
 @pytest.mark.parametrize(
     ("share", "epsilons", "seeds"),
     [
-        ("025", (1.0,), 1),
+        ("025", (1.0,), 3),
         *(pytest.param(s, (0.1, 1.0), 3, marks=pytest.mark.slow) for s in ("025", "050", "075", "100")),
     ],
 )

@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     place = tmp_path_factory.mktemp("asking") / "release"
     op.release(
-        private, schema=SCHEMA, workload=op.all_marginals(2), epsilon=5, delta=1e-6, mechanism=op.Mst(), out=place,
+        private, schema=SCHEMA, workload=op.all_marginals(3), epsilon=5, delta=1e-6, mechanism=op.Mst(), out=place,
         seed=1,
     )  # fmt: skip
     return place
@@ -70,7 +70,7 @@ def test_answers_are_printed_and_written(place: Path) -> None:
     for word in ("Estimated counts of sex,state", "estimate", "TX"):
         assert word in said.out
     assert "measured" in done("answers", "release", "age,state").out
-    assert "calibrated" in done("answers", "release", 'sex,"area, code"').out
+    assert "calibrated" in done("answers", "release", 'age,sex,"area, code"').out
     facts = json.loads(done("answers", "release", "sex,state", "--json").out)
     assert facts["columns"] == ["sex", "state"]
     assert facts["noise"] == "NOT PRIVATE (seeded noise)"

@@ -129,7 +129,8 @@ def test_shares_and_sums_are_printed_with_digits_enough(place: Path) -> None:
 def test_without_error_bars_there_is_an_estimate_and_no_interval(place: Path) -> None:
     said = done("figures", "bare", "mean", "--of", "age", "--by", "sex")
     assert "NOT PRIVATE (seeded noise)" in said.err
-    assert "none: nobody can say how far it is off" in said.out and "calibrated" not in said.out
+    assert "none: this release has no error bars" in said.out and "calibrated" not in said.out
+    assert "missing and other values are left out" in said.out
 
 
 def test_answers_explain_what_they_rest_on(place: Path) -> None:
@@ -195,7 +196,7 @@ def test_replicates_that_cannot_be_written_leave_nothing(
         (["figures", "release", "count", "--of", "age"], "no column"),
         (["figures", "release", "quantile", "--of", "age"], "--q says which quantile"),
         (["figures", "release", "mean", "--of", "age", "--q", "0.5"], "only there"),
-        (["figures", "release", "quantile", "--of", "age", "--q", "2"], "between 0 and 1"),
+        (["figures", "release", "quantile", "--of", "age", "--q", "2"], "above 0 and below 1"),
         (["figures", "release", "share", "--of", "sex", "--value", "W"], "has no value 'W'"),
         (["figures", "release", "mean", "--of", "age", "--value", "3"], "value says"),
         (["figures", "release", "mean", "--of", "age", "--by", "age"], "twice"),

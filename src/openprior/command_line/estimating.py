@@ -64,10 +64,11 @@ def figures(
 
     Basis 'calibrated': of all groups of about this size, 95 in 100 intervals hold,
     but nothing is promised of one that is picked because it looks odd.
-    'none': the columns are together in no table that the release was made for.
+    'none': nothing can be said of how far it is off; a line below says why.
     """
     import openprior as op
     from openprior.releases.answers import asked_columns
+    from openprior.releases.estimates import why_none
 
     format = None if out is None else file_format(out)
     if (what == "quantile") != (q is not None):
@@ -80,7 +81,7 @@ def figures(
         by=() if by is None else asked_columns(by, schema),
         where=conditions(where, schema) if where else None,
         value=value or None,
-        q=0.5 if q is None else q,
+        q=q,
         compare=compare,
         against=named_labels("--against", against) if against else None,
     )
@@ -88,18 +89,22 @@ def figures(
         write_file(table, out, format)
     if json:
         asked = {"what": what, "of": of, "by": by, "where": where, "value": value, "q": q}
-        asked |= {"compare": compare, "against": against}
+        asked |= {"compare": compare, "against": against, "no_interval": why_none(table)}
         print_json({**about(opened), **asked, "figures": table.to_pylist(), **written(out)})
         return
     warn_if_seeded(opened)
     if out is not None:
         say(f"wrote {out}: {table.num_rows:,} figures")
+        for reason in why_none(table):
+            say(f"no interval: {reason}")
         return
     shown = [[_cell(v) for v in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
-    print_table(_title(what, of, by, compare), table.column_names, shown)
+    print_table(_title(what, of, by, where, value, q, compare), table.column_names, shown)
     if table.num_rows > _SHOWN:
         say(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
-    explain(table["basis"].to_pylist())
+    if what in ("mean", "sum", "median", "quantile", "ratio"):
+        say("missing and other values are left out; inside bins, numbers are those of released rows")
+    explain(table["basis"].to_pylist(), why_none(table))
 
 
 def replicates(
@@ -137,8 +142,25 @@ def replicates(
     say(f"wrote {out}: {k} replicates of {made[0].num_rows:,} rows")
 
 
-def _title(what: str, of: str | None, by: str | None, compare: str | None) -> str:
-    quantity = " ".join([f"Estimated {what}", *([f"of {of}"] if of else []), *([f"by {by}"] if by else [])])
+def _title(
+    what: str,
+    of: str | None,
+    by: str | None,
+    where: list[str] | None,
+    value: list[str] | None,
+    q: float | None,
+    compare: str | None,
+) -> str:
+    quantity = " ".join(
+        [
+            f"Estimated {what}",
+            *([f"{q:g}"] if q is not None else []),
+            *([f"of {of}"] if of else []),
+            *([f"being {' or '.join(value)}"] if value else []),
+            *([f"by {by}"] if by else []),
+            *([f"where {' and '.join(where)}"] if where else []),
+        ]
+    )
     return f"{quantity}, {compare} to one group" if compare else quantity
 
 

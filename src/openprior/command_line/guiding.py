@@ -65,8 +65,8 @@ def plan(
     )
     if planned.bought[0].reaches:
         say(
-            f"how far off: guessed from runs of tilt on other tables, four in five within a factor of {OFF_BY:g}; "
-            "other methods may be farther off. A release measures it, by default with about "
+            "how far off: guessed from runs of tilt on other tables, whatever the workload, four in five within a "
+            f"factor of {OFF_BY:g}; other methods may be farther off. A release measures it, by default with about "
             f"{100 * planned.error_share:.2g} % of the budget"
         )
     for line in planned.advice:

@@ -91,7 +91,7 @@ def release(
         float | None,
         typer.Option(
             help="Share of the budget that measures how wrong the answers are, for an interval on each; 0: none; "
-            "default: as much as it takes, at most 0.05."
+            "default: as much as it takes, at most 0.04."
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,
@@ -188,7 +188,7 @@ def _sure(made: "Release") -> dict[str, Any] | None:
     import numpy as np
 
     bars = made.error_bars
-    if bars is None or made.model.total < _EXAMPLE:
+    if bars is None or bars.says_nothing or made.model.total < _EXAMPLE:
         return None
     columns, size = bars.columns[-1], np.array([float(_EXAMPLE)])
     within = math.ceil((bars.around(size, columns).high - size)[0])

@@ -1,7 +1,7 @@
 """What commands that ask a release have in common: conditions in words, files that appear whole, what a basis means."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,17 +37,18 @@ _BASES = {
     "calibrated": "calibrated: it rests on how wrong answers of about this size were found to be; 95 in 100 of them "
     "hold, but nothing is promised of one that is picked because it looks odd",
     "model": "model: only the model's own word, which may be wrong, so there is no interval",
+    "exact": "exact: the number of rows is public",
     "none": "none: nobody can say how far it is off",
 }
 """By what `basis` says."""
 
 
-def explain(bases: Iterable[str]) -> None:
-    """A line for each basis that occurs."""
+def explain(bases: Iterable[str], why_none: Sequence[str] = ()) -> None:
+    """A line for each basis that occurs; `why_none`: reasons for what has none."""
     some = set(bases)
     for basis, words in _BASES.items():
         if basis in some:
-            say(words)
+            say(f"none: {'; '.join(why_none)}" if basis == "none" and why_none else words)
 
 
 def conditions(texts: list[str], schema: "Schema") -> dict[str, Any]:

@@ -7,6 +7,7 @@ is always asked. Of very many, some are drawn: which ones has nothing to do with
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from openprior.schema.domain import Domain
 __all__ = [
     "CONTRASTS",
     "MOST_CONTRASTS",
+    "MOST_GROUPS",
     "Pair",
     "factors_of",
     "implied_by_columns",
     "is_as_asked",
+    "numbers_of_columns",
     "shares_of",
     "tables_by_columns",
 ]
@@ -32,6 +35,8 @@ CONTRASTS = 0
 """In place of a number of columns: contrasts, in standard deviations."""
 MOST_CONTRASTS = 600
 """So many tables of contrasts are looked at."""
+MOST_GROUPS = 8
+"""Of more columns, only the largest marginals are looked at."""
 _SHARES, _OF_CONTRASTS = (1.0, 0.5, 0.35), 0.7
 """How precisely the largest marginals' errors are asked for, those of the next smaller ones, and of all others; and
 those of contrasts."""
@@ -45,12 +50,19 @@ _MOST_SUMMED = 100_000
 """Cells of a marginal whose counts are added up for each smaller one; those of a larger one are counted anew."""
 
 
+def numbers_of_columns(marginals: Sequence[Marginal]) -> list[int]:
+    """Of how many columns tables are looked at: 1, 2, … up to `MOST_GROUPS`, and the most that a marginal has."""
+    widest = max(map(len, marginals))
+    return sorted({*range(1, min(widest, MOST_GROUPS) + 1), widest})
+
+
 def tables_by_columns(
     marginals: Sequence[Marginal], domain: Domain, rng: np.random.Generator
 ) -> dict[int, list[Pair]]:
     """By number of columns, smallest first: the marginals to look at, at least one of each."""
-    groups = range(1, max(map(len, marginals)) + 1)
-    return {k: _some(_implied(marginals, k, domain, rng), domain, _most(len(groups)), rng) for k in groups}
+    groups = numbers_of_columns(marginals)
+    most = _most(len(groups))
+    return {k: _some(_implied(marginals, k, domain, most, rng), domain, most, rng) for k in groups}
 
 
 def _most(groups: int) -> int:
@@ -65,7 +77,7 @@ def _listed(marginals: Sequence[Marginal], k: int) -> int:
 def implied_by_columns(marginals: Sequence[Marginal]) -> dict[int, list[Marginal]]:
     """By number of columns, smallest first: all that the marginals imply; without the numbers of columns of which there
     are too many to list."""
-    groups = range(1, max(map(len, marginals)) + 1)
+    groups = numbers_of_columns(marginals)
     return {k: list(_subsets(marginals, k)) for k in groups if _listed(marginals, k) <= _MOST_LISTED}
 
 
@@ -78,14 +90,16 @@ def _subsets(marginals: Sequence[Marginal], k: int) -> dict[Marginal, Marginal]:
     return inside
 
 
-def _implied(marginals: Sequence[Marginal], k: int, domain: Domain, rng: np.random.Generator) -> list[Pair]:
-    """With k columns: all that the marginals imply, or very many of them, drawn at random."""
+def _implied(
+    marginals: Sequence[Marginal], k: int, domain: Domain, most: int, rng: np.random.Generator
+) -> list[Pair]:
+    """With k columns: all that the marginals imply, or of very many so many, drawn at random, or a few fewer."""
     if _listed(marginals, k) <= _MOST_LISTED:
         inside = _subsets(marginals, k)
     else:
         inside = {}
-        weights = np.array([float(math.comb(len(m), k)) for m in marginals])
-        for i in rng.choice(len(marginals), _MOST_TABLES, p=weights / weights.sum()):
+        weights = np.array([float(Fraction(math.comb(len(m), k), _listed(marginals, k))) for m in marginals])
+        for i in rng.choice(len(marginals), most, p=weights / weights.sum()):
             marginal = marginals[int(i)]
             places = np.sort(rng.choice(len(marginal), k, replace=False))
             inside.setdefault(tuple(marginal[int(p)] for p in places), marginal)
@@ -125,15 +139,15 @@ def is_as_asked(
 ) -> bool:
     """Whether a certificate's statistic is what is asked of this workload."""
     contrasts = columns[:1] == (CONTRASTS,)
-    groups = max(map(len, marginals))
-    if tuple(columns[contrasts:]) != tuple(range(1, groups + 1)) or len(statistic.tables) != len(columns):
+    groups = numbers_of_columns(marginals)
+    if list(columns[contrasts:]) != groups or len(statistic.tables) != len(columns):
         return False
     if statistic.steps != (ROW_STEPS,) * len(columns):
         return False
     if contrasts and statistic.tables[0] > MOST_CONTRASTS:
         return False
-    for k, tables in zip(range(1, groups + 1), statistic.tables[contrasts:], strict=True):
-        least, most = 1, _most(groups)
+    for k, tables in zip(groups, statistic.tables[contrasts:], strict=True):
+        least, most = 1, _most(len(groups))
         if _listed(marginals, k) <= _MOST_LISTED:
             own = _subsets(marginals, k)
             if len(own) <= most:

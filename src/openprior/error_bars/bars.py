@@ -1,6 +1,7 @@
 """Calibrated error bars: what was measured of a model's errors, and the interval of any answer that follows from it."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from openprior.counting.one_thread import blas_on_one_thread
 from openprior.error_bars.asked_tables import CONTRASTS, is_as_asked
-from openprior.error_bars.curve_prior import KNOTS, Beforehand, Own, between_knots
+from openprior.error_bars.curve_prior import Beforehand, Own
 from openprior.error_bars.error_curve import ErrorCurve, Group
+from openprior.error_bars.expected_bars import BLUNTEST
 from openprior.error_bars.strata import EDGES, STRATA, Sizes, level_of
-from openprior.error_bars.widening import MEAN_TO_SD, reach
+from openprior.error_bars.widening import MEAN_TO_SD, log_reach
 from openprior.errors import PrivacyError
 from openprior.privacy.error_strata import ROW_STEPS, ErrorStrata
 from openprior.privacy.events import Noisy
@@ -22,12 +24,13 @@ from openprior.privacy.strict import Record
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["UNSURE", "Bars", "ErrorBars"]
+__all__ = ["MOST_NUMBER", "UNSURE", "Bars", "ErrorBars"]
 
 Floats = NDArray[np.float64]
 
-UNSURE = 0.25
-"""If the sum of the errors is known no better than this, bars rest more on other tables than on this one."""
+UNSURE = 1.0
+"""If the noise is larger than the sum of the errors, bars rest more on other tables than on this one."""
+_LEAST_ERROR, _SEEN = 1e-9, 0.1
 _Z95 = 1.959963984540054
 _ONE_IN = 0.05
 _HALF_ROW = 0.5
@@ -36,8 +39,8 @@ _GRID = np.linspace(level_of(np.zeros(1))[0], np.log(1e12), 400)
 """Levels at which reaches are worked out; in between they are drawn straight, in logarithms."""
 _MOST_BINS, _HUGE = 400, 1e15
 """More bins, or larger ones, no table has."""
-_BLUNTEST = 1e6
-"""No budget is more blunt, or less."""
+MOST_NUMBER = (1 << 63) - 1
+"""Noise is cut there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,9 @@ class ErrorBars:
             return ErrorCurve.fitted(self.groups, self.known)
 
     def tells(self, marginal: Marginal) -> bool:
-        """Whether the workload has this marginal, or implies it."""
+        """Whether the workload has this marginal, or implies it, and errors could be told at all."""
+        if self.says_nothing:
+            return False
         if marginal not in self._told:
             with_it = self._with.get(marginal[0], ()) if marginal else ()
             self._told[marginal] = any(own.issuperset(marginal) for own in with_it)
@@ -114,7 +119,7 @@ class ErrorBars:
         A cell that seems empty has a row or none. It has one in at most E|error|/(1 − estimate) of all cases (Markov's
         inequality); where that is more than one in twenty, bars reach to 1.
         """
-        far = self._far(self.columns.index(columns), estimate if size is None else size)
+        far = self._far(self._group_of(columns), estimate if size is None else size)
         low, some = np.maximum(estimate - far - _HALF_ROW, 0.0), np.maximum(estimate, 0.0)
         high = some + far + _HALF_ROW
         high[(far / (_Z95 * MEAN_TO_SD) > _ONE_IN * (1 - some)) & (high < 1)] = 1.0
@@ -130,6 +135,10 @@ class ErrorBars:
         far = self._far(self.columns.index(CONTRASTS), rows)
         return far / _Z95, far
 
+    def _group_of(self, columns: int) -> int:
+        """The group of marginals with so many columns, or with the next number that was looked at."""
+        return next((g for g, k in enumerate(self.columns) if k >= max(columns, 1)), len(self.columns) - 1)
+
     def _far(self, group: int, size: Floats) -> Floats:
         """How far bars reach in a group, at these sizes."""
         far: Floats = np.exp(np.interp(level_of(size), _GRID, self._on_grid[group]))
@@ -139,31 +148,42 @@ class ErrorBars:
     def _on_grid(self) -> tuple[Floats, ...]:
         """Of every group the logarithm of the reach, at the grid's levels."""
         made = []
-        for g in range(len(self.columns)):
-            error, variance = self.curve.at(g, _GRID)
-            times = reach(_GRID, variance, even=self.columns[g] == CONTRASTS)
-            made.append(error + np.log(MEAN_TO_SD * times))
+        for g, columns in enumerate(self.columns):
+            worlds = [(w.share, *w.at(g, _GRID)) for w in self.curve.worlds]
+            made.append(log_reach(worlds, _GRID, even=columns == CONTRASTS))
         return tuple(made)
 
     @property
     def unsure(self) -> float:
-        """How well the sum of all errors of the largest marginals is known: its standard deviation, as a share."""
+        """How well the sum of all errors of the largest marginals is told by the measurement alone: the noise's
+        standard deviation, as a share of what was found."""
+        group, noise = self._largest
+        return noise / max(sum(self._expected(group)), _LEAST_ERROR)
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether the noise is larger than any errors could be: then there are no bars."""
+        group, noise = self._largest
+        sizes = self.sizes[group]
+        seen = sizes.size >= _SEEN
+        return noise > 2 * float((sizes.size * sizes.cells)[seen].sum())
+
+    @cached_property
+    def _largest(self) -> tuple[int, float]:
+        """The group of the largest marginals that have cells, and the noise in the sum of their errors."""
         last = max(g for g, group in enumerate(self.groups) if len(group.sizes.size))
-        sizes, place = self.sizes[last], slice(last * len(KNOTS), (last + 1) * len(KNOTS))
-        weights = between_knots(sizes.level)
-        each = np.exp(weights @ self.curve.mean[place]) * sizes.cells
-        slope = each @ weights / each.sum()
-        return float(np.sqrt(max(slope @ self.curve.covariance[place, place] @ slope, 0.0)))
+        strata = len(np.unique(self.sizes[last].stratum))
+        return last, self.groups[last].sigma * math.sqrt(strata)
+
+    def _expected(self, group: int) -> Floats:
+        """Of every bin of a group, the mean of Σ|error|."""
+        sizes = self.sizes[group]
+        return self.curve.expected(group, sizes.level) * sizes.cells
 
     @property
     def expected_errors(self) -> dict[int, float]:
         """For marginals of so many columns: the mean of Σ|error|, in rows."""
-        shown = {}
-        for g, group in enumerate(self.groups):
-            each = np.exp(self.curve.at(g, group.sizes.level)[0]) * group.sizes.cells
-            shown[group.columns] = float(each.sum())
-        shown.pop(CONTRASTS, None)
-        return shown
+        return {k: float(self._expected(g).sum()) for g, k in enumerate(self.columns) if k != CONTRASTS}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; what the certificate's event says is not said again."""
@@ -230,7 +250,9 @@ def _group(values: object, strata: int) -> tuple[int, Sizes, list[int]]:
     fits = len(size) == len(cells) == len(stratum) <= _MOST_BINS and max(stratum, default=0) < strata
     if not fits or not all(0 < number < _HUGE for number in (*size, *cells)):
         raise PrivacyError("its error bars have bins that cannot be")
-    if len(measured) != strata or not all(type(v) is int and -(1 << 63) <= v < 1 << 63 for v in measured):
+    if len(measured) != strata or not all(
+        type(v) is int and -MOST_NUMBER <= v <= MOST_NUMBER for v in measured
+    ):
         raise PrivacyError("its error bars have other numbers than were measured")
     sizes = Sizes(np.array(size), np.array(cells), np.array(stratum, np.int8))
     if not sizes.can_be:
@@ -241,7 +263,7 @@ def _group(values: object, strata: int) -> tuple[int, Sizes, list[int]]:
 def _known(record: Record) -> Beforehand:
     public, noise, own = record.mark("public"), record.number("noise"), record.record("own")
     record.end()
-    if not 1 / _BLUNTEST < noise < _BLUNTEST:
+    if not 1 / BLUNTEST <= noise <= BLUNTEST:
         raise PrivacyError("its error bars have a budget that cannot be")
     if not own.names:
         own.end()

@@ -6,7 +6,8 @@ hundred rows or so and falls where large cells are known better (benchmarks/inte
 decides, and whether there was a public table. A model that knows its own errors (`Own`) says more: little where cells
 are small, and the more the larger they are. Below half a row the curve goes down to what a cell that seems empty may
 hold (`missed`). Around all this lies a random walk to either side, alike in all groups of marginals but for a height
-and a walk of their own.
+and a walk of their own. And the public table may be foreign: as long as the measurement cannot exclude that, bars
+have to allow for it.
 
 The numbers below were chosen on six pairs of real tables and hold for others as far as these are like them; a
 measurement soon outweighs them.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from openprior.error_bars.asked_tables import CONTRASTS
 from openprior.error_bars.strata import EDGES, Sizes
 
-__all__ = ["KNOTS", "Beforehand", "Belief", "CurvePrior", "Own", "between_knots", "missed"]
+__all__ = ["KNOTS", "Beforehand", "Belief", "CurvePrior", "Own", "between_knots", "missed", "worlds_before"]
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +34,9 @@ _FROM, _TO = float(np.log(0.5)), float(np.log(20.0))
 """Smaller marginals have larger errors where cells are small."""
 _FLAT = float(np.log(100.0))
 """Beyond, errors rise as the root does, or less."""
+FOREIGN = 0.05
+"""One public table in twenty may be of something else: then, if nothing is learnt that speaks against it, answers are
+off by as much as they say."""
 _LESS_KNOWN, _CONTRASTS_WALK = 0.4, 0.2
 """Where large cells are known better than their root, means within large groups are by so much of that only, in
 logarithms; their own walk is at least so wide."""
@@ -127,14 +131,12 @@ class Belief:
     covariance: Floats
 
     @staticmethod
-    def before(columns: Sequence[int], sizes: Sequence[Sizes], known: Beforehand) -> "Belief":
-        """The prior of groups of marginals with so many columns and such cells; the last group is that of the
-        workload's largest marginals, and the first may be that of contrasts."""
-        prior = TELLING if known.own is not None else WITH_PUBLIC if known.public else WITHOUT
+    def around(prior: CurvePrior, beyond: Floats, columns: Sequence[int], sizes: Sequence[Sizes]) -> "Belief":
+        """Around errors that are by so much `beyond` the root, in groups of marginals with so many columns and such
+        cells; the last group is that of the workload's largest marginals, and the first may be that of contrasts."""
         groups = len(columns)
         above, below = np.maximum(KNOTS - _PIVOT, 0.0), np.maximum(_PIVOT - KNOTS, 0.0)
         fades = np.clip((_TO - KNOTS) / (_TO - _FROM), 0.0, 1.0)
-        beyond = _expected(prior, float(np.log(known.noise))) if known.own is None else _told(known.own)
         at_pivot = float(np.interp(_PIVOT, KNOTS, beyond))
         means = []
         for g, (k, own) in enumerate(zip(columns, sizes, strict=True)):
@@ -150,6 +152,21 @@ class Belief:
             walk = max(prior.own_walk_sd, _CONTRASTS_WALK) if columns[g] == CONTRASTS else prior.own_walk_sd
             covariance[place, place] += prior.other_sd**2 * (g < groups - 1) + _walk(walk)
         return Belief(np.concatenate(means), covariance + 1e-6 * np.eye(len(covariance)))
+
+
+def worlds_before(
+    columns: Sequence[int], sizes: Sequence[Sizes], known: Beforehand
+) -> list[tuple[float, Belief]]:
+    """What may be, and how likely each is: that things are as with other tables, or the public table is foreign."""
+    if known.own is not None:
+        belief = Belief.around(TELLING, _told(known.own), columns, sizes)
+    else:
+        prior = WITH_PUBLIC if known.public else WITHOUT
+        belief = Belief.around(prior, _expected(prior, float(np.log(known.noise))), columns, sizes)
+    if not known.public:
+        return [(1.0, belief)]
+    foreign = Belief.around(WITH_PUBLIC, np.logaddexp(0.5 * KNOTS, WITH_PUBLIC.height), columns, sizes)
+    return [(1 - FOREIGN, belief), (FOREIGN, foreign)]
 
 
 def _expected(prior: CurvePrior, noise: float) -> Floats:

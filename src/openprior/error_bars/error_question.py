@@ -13,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.counting.local import count_table
-from openprior.error_bars.asked_tables import CONTRASTS, Pair, factors_of, shares_of, tables_by_columns
-from openprior.error_bars.bars import ErrorBars
+from openprior.error_bars.asked_tables import (
+    CONTRASTS,
+    Pair,
+    factors_of,
+    numbers_of_columns,
+    shares_of,
+    tables_by_columns,
+)
+from openprior.error_bars.bars import MOST_NUMBER, ErrorBars
 from openprior.error_bars.contrasts import contrasts_of
 from openprior.error_bars.curve_prior import Beforehand, Own
 from openprior.error_bars.strata import STRATA, Sizes, level_of, stratum_of
@@ -42,7 +49,7 @@ _TELLING, _FIRST = 16, 2
 """Marginals, and the first stratum, in which a model's own standard errors are looked at."""
 _MOST_ROWS = 2.0**50
 """No table has more; what little budget makes of one may seem to, and still has to fit whole numbers."""
-_PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.05
+_PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.04
 """The sum of errors should be known to so much, for no less and no more of the budget than this."""
 _TRIED, _TOGETHER = 32, 256
 """Marginals by which errors are guessed, and of which answers are held at once."""
@@ -85,7 +92,7 @@ def measure_errors(
         noise = "laplace" if curator.is_pure else "gaussian"
         measured = curator.measure(statistic, rho, noise=noise)
     known = replace(known, own=_own_word(finished.model, groups[max(groups)], rng))
-    values = tuple(int(v) for v in measured.values)
+    values = tuple(min(max(int(v), -MOST_NUMBER), MOST_NUMBER) for v in measured.values)
     described = replace(statistic, asked=())
     sizes = tuple(of_group.values())
     return ErrorBars(described, measured.sigma, tuple(of_group), sizes, values, workload.marginals, known)
@@ -144,22 +151,32 @@ def default_share(
     delta: float,
     rng: np.random.Generator,
 ) -> float:
-    """What share of the budget makes the sum of a marginal's errors known to 1 %, from 1 to 5 %.
+    """What share of the budget makes the sum of a marginal's errors known to 1 %, from 1 to 4 %; none at all where even
+    the most would leave more noise than there can be errors.
 
     How large the errors will be is guessed from public things: that a cell's is about the root of its count.
     """
     some = [workload.marginals[i] for i in rng.permutation(len(workload.marginals))[:_TRIED]]
+    shares = shares_of(len(numbers_of_columns(workload.marginals)), contrasts=True)
+    if delta == 0:
+        whole, of_noise = epsilon, math.sqrt(2) * unit.l1 * sum(shares)
+
+        def deviation(share: float) -> float:
+            return of_noise / (share * whole)
+    else:
+        whole, of_noise = budget_rho(epsilon, delta), unit.l1 * math.sqrt(sum(s * s for s in shares) / 2)
+
+        def deviation(share: float) -> float:
+            return of_noise / math.sqrt(share * whole)
+
+    n = rows if rows is not None else None if public is None else public.n
+    if n is not None and deviation(_MOST_SHARE) * math.sqrt(STRATA / 2) > 2 * n:
+        return 0.0
     guessed = _guess(some, workload.domain, public, rows)
     if guessed is None:
         return _MOST_SHARE
-    shares = shares_of(max(map(len, workload.marginals)), contrasts=True)
-    if delta == 0:
-        scale = _PRECISE * guessed / math.sqrt(2)
-        needed, whole = unit.l1 * sum(shares) / scale, epsilon
-    else:
-        scale = _PRECISE * guessed
-        needed, whole = unit.l1**2 * sum(s * s for s in shares) / (2 * scale**2), budget_rho(epsilon, delta)
-    return min(max(needed / whole, _LEAST), _MOST_SHARE)
+    scale = deviation(1.0) / (_PRECISE * guessed)
+    return min(max(scale if delta == 0 else scale**2, _LEAST), _MOST_SHARE)
 
 
 def _guess(

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from openprior.error_bars.strata import level_of
-from openprior.error_bars.widening import MEAN_TO_SD, reach
+from openprior.error_bars.widening import MEAN_TO_SD, tails_at
 from openprior.privacy.unit import Unit
 
-__all__ = ["OFF_BY", "SIZES", "ExpectedReach", "bluntness", "expected_reaches"]
+__all__ = ["BLUNTEST", "OFF_BY", "SIZES", "ExpectedReach", "bluntness", "expected_reaches"]
 
 SIZES = (10, 100, 1000)
 """Cells of so many rows are told of."""
@@ -33,6 +33,8 @@ _STEEPEST = 0.5
 """Errors grow no faster than the cell, and do not fall."""
 _REFERENCE = 0.015
 """The ρ of ε = 1 at δ = 1e-9, where a person has one row and another may be in its place."""
+BLUNTEST = 1e6
+"""No budget is more blunt, or less."""
 _PIVOT = math.log(0.5)
 _HALF_ROW = 0.5
 
@@ -47,8 +49,9 @@ class ExpectedReach:
 
 
 def bluntness(rho: float, unit: Unit) -> float:
-    """How many times as much noise a budget leaves as ε = 1 at δ = 1e-9 does where one row moves counts by √2."""
-    return math.sqrt(_REFERENCE * unit.l2_squared / (2 * rho))
+    """How many times as much noise a budget leaves as ε = 1 at δ = 1e-9 does where one row moves counts by √2; cut
+    where that is beyond all use."""
+    return min(max(math.sqrt(_REFERENCE * unit.l2_squared / (2 * rho)), 1 / BLUNTEST), BLUNTEST)
 
 
 def expected_reaches(
@@ -64,7 +67,7 @@ def expected_reaches(
     slope = min(max(slope + falls * math.log(bluntness(rho, unit)), -_STEEPEST), _STEEPEST)
     level = level_of(np.array([float(s) for s in sizes]))
     error = np.exp(0.5 * level + _HEIGHT + slope * np.maximum(level - _PIVOT, 0.0))
-    within = error * MEAN_TO_SD * reach(level, np.zeros(len(level))) + _HALF_ROW
+    within = error * MEAN_TO_SD * tails_at(level) + _HALF_ROW
     return tuple(
         ExpectedReach(s, min(float(w), float(n))) for s, w in zip(sizes, within, strict=True) if s <= n
     )

@@ -54,6 +54,8 @@ class Account:
         """In ρ; in ε if pure."""
         self.held_back = Fraction(0)
         """Of the limit: what may not be spent now, because a later step needs it."""
+        self.model_is_learnt = False
+        """Now: what is asked of a finished model has to wait."""
         self._charged = Fraction(0)
         self.events: list[Event] = []
         self.measurements: list[Measurement] = []

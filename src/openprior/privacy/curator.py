@@ -23,6 +23,7 @@ from openprior.errors import JournalError, PrivacyError
 from openprior.given import shown
 from openprior.privacy.account import Account, PartPurse, Purse
 from openprior.privacy.calibrate import epsilon_from_rho
+from openprior.privacy.error_strata import ErrorStrata
 from openprior.privacy.events import Candidates, Event, Exponential, Gaussian, Laplace, Part, PermuteAndFlip
 from openprior.privacy.flat_scores import MarginalScores
 from openprior.privacy.journal import Outcome
@@ -124,8 +125,8 @@ class Curator:
 
     @contextmanager
     def holding_back(self, share: float) -> Iterator[float]:
-        """Keep this share of the budget (of ρ, or of ε where the run is pure) for a step that comes later: within, the
-        curator has, and says that it has, only the rest. Gives what is kept, in ρ."""
+        """Keep this share of the budget (of ρ, or of ε where the run is pure) for a step that comes later, when a model
+        was learnt: within, the curator has, and says that it has, only the rest. Gives what is kept, in ρ."""
         account = self.__purse.account
         if not 0 <= share < 1:
             raise PrivacyError(
@@ -135,10 +136,12 @@ class Curator:
             if account.held_back:
                 raise PrivacyError("a share of the budget is held back already")
             account.held_back = account.limit * Fraction(share)
+            account.model_is_learnt = True
         try:
             yield account.rho_of(account.held_back)
         finally:
             account.held_back = Fraction(0)
+            account.model_is_learnt = False
 
     def announce(self, marginals: Iterable[Marginal]) -> None:
         """Marginals that will be wanted, so that one pass counts them all; reads nothing, costs nothing."""
@@ -169,6 +172,8 @@ class Curator:
                 "Gaussian noise is never pure ε-DP; use Laplace noise, or give a delta above 0"
             )
         unit = self.__unit
+        if isinstance(statistic, ErrorStrata) and self.__purse.account.model_is_learnt:
+            raise PrivacyError(f"{statistic.words} is asked when the model is finished, by the release")
         statistic = statistic.fitted(self.layout)
         statistic.sensitivity(unit)  # refuses what may not be measured here
         self.announce(statistic.reads)

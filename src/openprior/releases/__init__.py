@@ -8,7 +8,8 @@ table_files.py      tables as Parquet or CSV, from which every value comes back 
 error_step.py       the last step: how wrong the finished model is
 cell_sizes.py       by what size of its cells a model's errors go
 group_tables.py     counts by group and value
-estimates.py        means, shares, quantiles and ratios by group, with intervals
+quantities.py       counts, means, shares, quantiles and ratios by group, and how far each may be off
+estimates.py        figures by group, with intervals, and groups beside one another
 replicated_rows.py  synthetic tables that differ as the release is uncertain
 combine.py          analyses of such tables, put together
 drawn_rows.py       the rows of a release that is being made, in memory or in files

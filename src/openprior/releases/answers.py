@@ -51,7 +51,7 @@ Floats = NDArray[np.float64]
 _Numbers = tuple[NDArray[Any], ...]
 
 NUMBERS = ("estimate", "standard_error", "low", "high")
-_BASES = ("none", "model", "measured", "calibrated")
+_BASES = ("none", "model", "measured", "calibrated", "exact")
 
 
 def asked_columns(columns: Iterable[str], schema: "Schema") -> tuple[str, ...]:

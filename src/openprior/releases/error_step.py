@@ -21,6 +21,9 @@ from openprior.tables.table import Table
 __all__ = ["LEAST_SHARE", "MOST_SHARE", "bars_of", "share_held_back"]
 
 LEAST_SHARE, MOST_SHARE = 1e-6, 0.5
+_HOPELESS = (
+    "At this budget the errors of the answers could not be told from noise even if all answers were wrong"
+)
 
 
 def share_held_back(
@@ -33,6 +36,10 @@ def share_held_back(
 ) -> float:
     """The share of the budget that is kept for it: what is asked for, or what the errors' size makes sensible."""
     if mechanism.has_exact_bars:
+        if asked:
+            session.curator.remark(
+                f"The answers of {mechanism.name} have exact intervals, so no errors were measured."
+            )
         return 0.0
     if asked is not None:
         return asked
@@ -40,9 +47,12 @@ def share_held_back(
         return 0.0
     rows = session.curator.n if session.unit.n_is_public else None
     budget = session.budget
-    return default_share(
+    share = default_share(
         work, public, rows, session.unit, epsilon=budget.epsilon, delta=budget.delta, rng=rng
     )
+    if not share:
+        session.curator.remark(f"{_HOPELESS}, so nothing was spent on error bars.")
+    return share
 
 
 def bars_of(
@@ -70,9 +80,16 @@ def bars_of(
     finished = Finished(model, CellSizes(model, measurements).of, known_well)
     known = Beforehand(has_public, bluntness(curator.rho, curator.unit))
     bars = measure_errors(curator, finished, work, min(held, curator.remaining), known, rng)
-    if bars is not None and bars.unsure > UNSURE:
+    if bars is None:
         curator.remark(
-            "At this budget the errors of the answers cannot be told from noise (their sum is known to within "
-            f"{bars.unsure:.0%}): the error bars are wide, and rest more on other tables than on this one."
+            "Every answer was measured well by itself, so what was kept for error bars was not spent."
+        )
+    if bars is not None and bars.says_nothing:
+        curator.remark(f"{_HOPELESS}, so there are no error bars.")
+    elif bars is not None and bars.unsure > UNSURE:
+        curator.remark(
+            "At this budget the errors of the answers cannot be told from noise (the measurement alone tells their "
+            f"sum to within {bars.unsure:.0%}): the error bars rest more on other tables than on this one"
+            + (", and are too short if the public table is unlike the private one." if has_public else ".")
         )
     return bars

@@ -227,6 +227,7 @@ def _read_json(path: Path) -> object:
 
 
 def _workload(values: object, schema: "Schema") -> "Workload":
+    from openprior.counting.cells import Cells
     from openprior.privacy.strict import Record
     from openprior.questions.workload import Workload
 
@@ -236,6 +237,7 @@ def _workload(values: object, schema: "Schema") -> "Workload":
     if not all(type(m) is list and all(type(a) is str for a in m) for m in marginals):
         raise ReleaseError("its workload has something other than lists of columns")
     work = Workload(marginals, weights).on(schema.domain)
+    Cells(schema.domain, work.marginals)  # refuses what is too large
     if [list(m) for m in work.marginals] != marginals:
         raise ReleaseError("its workload names columns in another order than its schema, or a marginal twice")
     return work

@@ -19,11 +19,12 @@ from openprior.questions.workload import Marginal, Workload
 from openprior.releases.answers import labelled, numbers_of
 from openprior.releases.answers_file import all_answers
 from openprior.releases.certificate import Certificate
-from openprior.releases.estimates import Asked, estimated
+from openprior.releases.estimates import estimated
 from openprior.releases.folder import read, write
 from openprior.releases.frames import pandas_frame, polars_frame
 from openprior.releases.measurements import Measurements
 from openprior.releases.more_rows import draw_rows
+from openprior.releases.quantities import Asked
 from openprior.releases.replicated_rows import replicate_rows, spread_of
 from openprior.releases.row_parts import all_rows, column_values, first_rows, rows_in
 from openprior.releases.table_files import FORMATS, check_format
@@ -126,7 +127,7 @@ class Release(Shown):
         by: Iterable[str] | str = (),
         where: Mapping[str, Any] | None = None,
         value: Any = None,
-        q: float = 0.5,
+        q: float | None = None,
         compare: str | None = None,
         against: Mapping[str, Any] | None = None,
     ) -> "pa.Table":
@@ -142,8 +143,10 @@ class Release(Shown):
 
         Missing and other values count in shares, and are left out of numbers. Inside bins, numbers are those of
         released rows. Intervals rest on the measured errors (`basis` "calibrated"): on average over groups of about
-        this size, 95 in 100 hold the private table's own figure. There is none where the columns are no part of a
-        marginal of the workload.
+        this size, 95 in 100 hold the private table's own figure. Counts that were measured have the interval of that
+        ("measured"); a number of rows that is public is "exact". There is no interval where the columns are no part of
+        a marginal of the workload, and no figure where not a row is expected; `openprior.no_interval` in the
+        table's metadata says why.
         """
         asked = Asked(
             self.model,
@@ -152,7 +155,7 @@ class Release(Shown):
             self.certificate.relation == "replace-one",
             lambda: self.codes,
             lambda name: column_values(self.synthetic, name),
-            lambda marginal: numbers_of(self.model, self.measurements, [marginal], self.error_bars)[0][:4],
+            lambda marginal: numbers_of(self.model, self.measurements, [marginal], self.error_bars)[0],
         )
         return estimated(
             asked, what, of, by=by, where=where, value=value, q=q, compare=compare, against=against
@@ -180,16 +183,19 @@ class Release(Shown):
         """`k` synthetic tables that differ as the release is uncertain, for analyses of one's own: make the same of
         each, and put the results together with `op.combine`. Needs error bars; `seed`: for the same tables again.
         """
-        if self.error_bars is None:
+        bars = self.error_bars
+        if bars is None or bars.says_nothing:
+            exact = self.model.noise_alone(self.workload.marginals[0]) is not None
+            remedy = "a method whose answers are not exact" if exact else "error_bars, or a larger epsilon"
             raise ReleaseError(
                 "this release has no error bars, so nobody knows how far replicates should differ; release with "
-                "error_bars"
+                + remedy
             )
         k = whole_number("k", k, 2, 1000)
         rng = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))
         rows, spread = (
             all_rows(self.synthetic),
-            spread_of(self.error_bars, self.codes, self.workload.marginals, rng),
+            spread_of(bars, self.codes, self.workload.marginals, rng),
         )
         return [rows.take(replicate_rows(spread, self.codes, stream)) for stream in rng.spawn(k)]
 

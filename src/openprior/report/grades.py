@@ -17,6 +17,7 @@ from openprior.error_bars.asked_tables import implied_by_columns
 from openprior.error_bars.bars import UNSURE, ErrorBars
 from openprior.questions.workload import Marginal
 from openprior.releases.answers import numbers_of
+from openprior.releases.intervals import known_about
 from openprior.report.budget import Segment
 from openprior.report.words import percent
 
@@ -79,7 +80,7 @@ class Grades:
 
     rows: tuple[Grade, ...] = ()
     unsure: float | None = None
-    """How well the sum of all errors is known, as a share; None where nothing was measured of errors."""
+    """How well the measurement alone tells the sum of all errors, as a share; None where there was none."""
 
     @property
     def is_sample(self) -> bool:
@@ -95,10 +96,19 @@ class Grades:
 def grades_of(release: "Reported") -> Grades:
     """Of a release with error bars, or with answers whose noise is known exactly; nothing can be said of others."""
     bars, marginals = release.error_bars, release.workload.marginals
-    if bars is None and release.model.noise_alone(marginals[0]) is None:
-        return Grades()
+    nothing = bars is not None and bars.says_nothing
+    if nothing or (bars is None and not _all_measured(release, marginals)):
+        return Grades(unsure=bars.unsure if bars is not None else None)
     rows = tuple(_grade(release, some) for some in implied_by_columns(marginals).values())
     return Grades(rows, None if bars is None else bars.unsure)
+
+
+def _all_measured(release: "Reported", marginals: Sequence[Marginal]) -> bool:
+    """Whether the noise of every answer is known exactly, or all of them were measured by themselves."""
+    if release.model.noise_alone(marginals[0]) is not None:
+        return True
+    told = [known_about(release.measurements, m) for m in marginals]
+    return all(known is not None and bool(np.isfinite(known.standard_error).all()) for known in told)
 
 
 def _grade(release: "Reported", tables: Sequence[Marginal]) -> Grade:

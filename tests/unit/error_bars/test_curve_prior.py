@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from openprior.error_bars.bars import ErrorBars
-from openprior.error_bars.curve_prior import KNOTS, Beforehand, Belief, Own, missed
+from openprior.error_bars.curve_prior import KNOTS, Beforehand, Own, missed, worlds_before
 from openprior.error_bars.strata import STRATA, Sizes
 from openprior.privacy.error_strata import ROW_STEPS, ErrorStrata
 
@@ -27,7 +27,7 @@ def test_what_seems_empty_holds_what_single_rows_foretell() -> None:
 
 
 def mean(known: Beforehand, cells: Sizes = SPARSE) -> np.ndarray:
-    return Belief.before([1], [cells], known).mean
+    return worlds_before([1], [cells], known)[0][1].mean
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -55,7 +55,7 @@ def test_a_models_word_counts_more_the_larger_the_cells_are() -> None:
 def test_means_within_large_groups_are_known_less_well_than_their_counts() -> None:
     groups = sizes((5.0, 60), (100.0, 20)), SPARSE
     precise = Own((3.0, 30.0, 300.0), (1.0, 2.0, 4.0))
-    both = Belief.before([0, 1], groups, Beforehand(True, 0.1, precise))
+    both = worlds_before([0, 1], groups, Beforehand(True, 0.1, precise))[0][1]
     contrasts, cells = both.mean[: len(KNOTS)], both.mean[len(KNOTS) :]
     large = np.log(100.0) <= KNOTS
     assert (contrasts > cells + 0.3)[large].all() and (contrasts < 0.5 * KNOTS)[large].all()

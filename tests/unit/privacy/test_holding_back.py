@@ -195,3 +195,17 @@ def test_a_share_is_less_than_all(share: float) -> None:
     with pytest.raises(PrivacyError, match="from 0 to below 1"), curator.holding_back(share):
         pass
     assert curator.remaining == curator.rho
+
+
+def test_errors_are_asked_by_the_release_when_the_model_is_finished() -> None:
+    """A mechanism that asked for them would make a release whose error bars nobody could tell from its own."""
+    curator = FakeCurator(TABLE, epsilon=0.8, delta=1e-9)
+    cells = CellsApart(("a",), 0, np.zeros(3, np.int64), np.zeros(3, np.int8))
+    errors = ErrorStrata.of(1, (1,), (cells,))
+    for share in (0.0, 0.3):
+        with curator.holding_back(share):
+            before = curator.remaining
+            with pytest.raises(PrivacyError, match="when the model is finished"):
+                curator.measure(errors, before / 2)
+            assert curator.remaining == before, "refused before it is charged"
+    curator.measure(errors, curator.remaining / 2)

@@ -41,12 +41,13 @@ def test_a_person_id_of_any_name_has_its_rows_paid_for(name: str, relation: Rela
     assert Unit.of(schema, relation) == Unit(relation, 5)
     private = with_persons(name)
     made = op.release(
-        private, table(100, 2), schema=schema, epsilon=1.0, delta=1e-6, mechanism=op.Mst(), relation=relation, seed=1
+        private, table(100, 2), schema=schema, epsilon=1.0, delta=1e-6, mechanism=op.Mst(), relation=relation,
+        error_bars=0, seed=1,
     )  # fmt: skip
     assert made.certificate.rows_per_person == 5
     narrow = op.release(
         table(400, 1), table(100, 2), schema=Schema(columns), epsilon=1.0, delta=1e-6, mechanism=op.Mst(),
-        relation=relation, seed=1,
+        relation=relation, error_bars=0, seed=1,
     )  # fmt: skip
     wide, one = (next(iter(r.measurements)).sigma for r in (made, narrow))
     assert wide == pytest.approx(5 * one)

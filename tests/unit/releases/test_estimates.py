@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 import openprior as op
 from openprior.errors import OptionError, WorkloadError
+from openprior.releases.estimates import why_none
 
 SCHEMA = op.Schema.from_toml(
     """
@@ -136,7 +138,7 @@ def test_quantiles_lie_where_the_shares_say(made: op.Release) -> None:
 
 
 def test_a_ratio_is_of_two_sums(made: op.Release) -> None:
-    found = made.estimate("ratio", ("score", "age"), by="sex")
+    found = made.estimate("ratio", "score,age", by="sex")
     ages, scores = (
         made.estimate("sum", a, by="sex", where={"score": [0, 1, 2, 3, 4]}) for a in ("age", "score")
     )
@@ -155,6 +157,73 @@ def test_groups_are_compared_with_one_of_them(made: op.Release, how: str) -> Non
     if how == "difference":
         errors = column(plain, "standard_error")
         assert column(found, "standard_error")[0] == pytest.approx(np.hypot(*errors))
+
+
+def test_shares_are_compared_value_by_value(made: op.Release) -> None:
+    plain = column(made.estimate("share", "city", by="sex"), "estimate")
+    for how, own in (("difference", lambda a, b: a - b), ("ratio", lambda a, b: a / b)):
+        found = made.estimate("share", "city", by="sex", compare=how, against={"sex": "M"})
+        assert column(found, "city") == ["a1", "a2", "b1"] * 2
+        assert column(found, "estimate") == pytest.approx(
+            [own(plain[i], plain[3 + i % 3]) for i in range(6)], abs=1e-12
+        )
+        assert column(found, "standard_error")[3:] == [0.0] * 3
+        assert all(e > 0 for e in column(found, "standard_error")[:3])
+
+
+def test_a_number_of_rows_that_is_public_is_exact_and_shares_of_all_are_counts_over_it(
+    made: op.Release,
+) -> None:
+    total = made.estimate("count").to_pylist()[0]
+    assert total["basis"] == "exact" and total["low"] == total["high"] == N
+    shares = made.estimate("share", "city")
+    for name in ("estimate", "standard_error", "low", "high"):
+        counts = np.array(column(made.answers("city"), name))
+        assert np.array(column(shares, name)) * N == pytest.approx(np.minimum(counts, N))
+    assert column(shares, "basis") == column(made.answers("city"), "basis")
+
+
+def test_counts_that_were_measured_have_what_measurements_say() -> None:
+    exact = op.release(PRIVATE, schema=SCHEMA, workload=2, epsilon=3.0, delta=1e-6, mechanism="hdmm", seed=0)
+    for column_ in ("sex", "city"):
+        found, answers = exact.estimate("count", by=column_), exact.answers(column_)
+        assert set(column(found, "basis")) == {"measured"}
+        for name in ("estimate", "low", "high", "basis"):
+            assert column(found, name) == column(answers, name)
+    pairs = exact.estimate("count", by="sex", compare="difference")
+    assert column(pairs, "basis") == ["measured"] * 2
+
+
+def test_where_there_is_no_interval_the_table_says_why(made: op.Release) -> None:
+    def why(table: pa.Table) -> str:
+        return "; ".join(why_none(table))
+
+    bare = op.release(
+        PRIVATE, schema=SCHEMA, workload=2, epsilon=3.0, delta=1e-6, mechanism="mst", seed=0, error_bars=0
+    )
+    assert why(bare.estimate("mean", "score", by="sex")).startswith("this release has no error bars")
+    wide = made.estimate("mean", "score", by="age,sex,city")
+    assert "age, sex, score, city are together in no marginal" in why(wide)
+    assert why(made.estimate("mean", "score", by="sex")) == ""
+
+
+def test_a_group_without_a_row_has_no_figure() -> None:
+    only = PRIVATE.filter(pa.compute.equal(PRIVATE["sex"], "F"))
+    made = op.release(
+        only, only.slice(1), schema=SCHEMA, workload=2, epsilon=3.0, delta=1e-6, mechanism="pmw-pub", seed=0
+    )
+    for what, more in (("mean", {}), ("share", {"value": 1}), ("median", {}), ("quantile", {"q": 0.9})):
+        found = made.estimate(what, "score", by="sex", **more).to_pylist()
+        assert found[0]["estimate"] is not None and found[0]["basis"] == "calibrated", what
+        assert found[1]["estimate"] is found[1]["low"] is None and found[1]["basis"] == "none", what
+    assert "fewer than 1 row" in why_none(made.estimate("mean", "score", by="sex"))[0]
+
+
+def test_means_stay_within_what_a_column_can_hold(made: op.Release) -> None:
+    (bin_,) = made.estimate("mean", "age", where={"age": 20}).to_pylist()
+    assert 18 <= bin_["low"] <= bin_["estimate"] <= bin_["high"] <= 39
+    for row in made.estimate("mean", "score", by="sex,city").to_pylist():
+        assert 0 <= row["low"] <= row["estimate"] <= row["high"] <= 4
 
 
 def test_without_bars_or_beyond_the_workload_there_is_no_interval() -> None:
@@ -209,7 +278,9 @@ def test_intervals_hold_on_average(made: op.Release) -> None:
         (("mean", "age"), {"by": ["city", "land"]}, "named twice"),
         (("mean", "age"), {"value": 3}, "value says"),
         (("share", "city"), {"value": "c9"}, "no value"),
-        (("quantile", "age"), {"q": 1.5}, "between 0 and 1"),
+        (("mean", "age"), {"q": 0.5}, "only there"),
+        (("quantile", "age"), {}, "only there"),
+        (("quantile", "age"), {"q": 1.5}, "above 0 and below 1"),
         (("mean", "age"), {"compare": "difference"}, "no groups"),
         (("mean", "age"), {"by": "sex", "against": {"sex": "F"}}, "against says"),
         (

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import openprior as op
+from openprior.errors import ReleaseError
 from openprior.releases.result import Release
 from openprior.report import grades, render
 from openprior.report.budget import budget_of
@@ -181,9 +182,24 @@ def test_the_page_says_what_is_promised_and_what_breaks_it(page: str) -> None:
 
 
 def test_a_budget_that_is_too_small_is_told() -> None:
-    release = make(op.Mst(), epsilon=0.03)
-    assert release.error_bars is not None and release.error_bars.unsure > 0.25
+    release = make(op.Tilt(particles=2000, rounds=4), public=PUBLIC, epsilon=0.2)
+    assert (
+        release.error_bars is not None
+        and release.error_bars.unsure > 1
+        and not release.error_bars.says_nothing
+    )
     assert "too small to tell the errors from noise" in section(render(release), "grades")
+
+
+def test_a_budget_that_tells_nothing_has_no_grades() -> None:
+    release = make(op.Mst(), epsilon=0.003, error_bars=0.01)
+    assert release.error_bars is not None and release.error_bars.says_nothing
+    said = section(render(release), "grades")
+    assert "too small to tell the errors of these answers from noise" in said and "<table" not in said
+    assert set(release.answers()["basis"].to_pylist()) <= {"measured", "none"}
+    assert any("no error bars" in words for words in release.certificate.remarks)
+    with pytest.raises(ReleaseError, match="no error bars"):
+        release.replicates(2)
 
 
 @pytest.mark.parametrize(
