@@ -24,12 +24,14 @@ from openprior.privacy.strict import Record
 from openprior.questions.workload import Marginal
 from openprior.schema.domain import Domain
 
-__all__ = ["MOST_NUMBER", "UNSURE", "Bars", "ErrorBars"]
+__all__ = ["MOST_NOISE", "MOST_NUMBER", "UNSURE", "Bars", "ErrorBars"]
 
 Floats = NDArray[np.float64]
 
 UNSURE = 1.0
 """If the noise is larger than the sum of the errors, bars rest more on other tables than on this one."""
+MOST_NOISE = 4.0
+"""Noise of so many times the rows says nothing: errors are at most twice the rows."""
 _LEAST_ERROR, _SEEN = 1e-9, 0.1
 _Z95 = 1.959963984540054
 _ONE_IN = 0.05
@@ -162,11 +164,11 @@ class ErrorBars:
 
     @cached_property
     def says_nothing(self) -> bool:
-        """Whether the noise is larger than any errors could be: then there are no bars."""
+        """Whether the noise is more than twice as large as any errors could be: then there are no bars."""
         group, noise = self._largest
         sizes = self.sizes[group]
         seen = sizes.size >= _SEEN
-        return noise > 2 * float((sizes.size * sizes.cells)[seen].sum())
+        return noise > MOST_NOISE * float((sizes.size * sizes.cells)[seen].sum())
 
     @cached_property
     def _largest(self) -> tuple[int, float]:

@@ -21,7 +21,7 @@ from openprior.error_bars.asked_tables import (
     shares_of,
     tables_by_columns,
 )
-from openprior.error_bars.bars import MOST_NUMBER, ErrorBars
+from openprior.error_bars.bars import MOST_NOISE, MOST_NUMBER, ErrorBars
 from openprior.error_bars.contrasts import contrasts_of
 from openprior.error_bars.curve_prior import Beforehand, Own
 from openprior.error_bars.strata import STRATA, Sizes, level_of, stratum_of
@@ -170,7 +170,7 @@ def default_share(
             return of_noise / math.sqrt(share * whole)
 
     n = rows if rows is not None else None if public is None else public.n
-    if n is not None and deviation(_MOST_SHARE) * math.sqrt(STRATA / 2) > 2 * n:
+    if n is not None and deviation(_MOST_SHARE) * math.sqrt(STRATA / 2) > MOST_NOISE * n:
         return 0.0
     guessed = _guess(some, workload.domain, public, rows)
     if guessed is None:
