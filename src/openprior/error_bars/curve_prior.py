@@ -45,10 +45,13 @@ _EMPTY = 0.1
 _ONE, _FEW = 0.5, 3.0
 """A cell holds one row or so from that estimate on; hardly more below so many times the smallest of these."""
 _MOST_MISSED = 0.5
-_BELIEVED, _BELIEVED_MORE = 0.13, 0.137
-"""What share of a model's own word is believed (in logarithms, beyond the root) at one row, and more per level."""
-_OWN_MORE, _OWN_FROM, _OWN_LESS = 0.07, 2.0, 0.05
-"""It is too small by so much, and, per level from there on, too large."""
+_BELIEVED, _BELIEVED_MORE, _MOST_BELIEVED = 0.13, 0.1, 0.56
+"""What share of a model's own word is believed (in logarithms, beyond the root) at one row, more per level, and at
+most."""
+_OWN_MORE, _OWN_FROM, _OWN_LESS = 0.1, 4.5, 0.08
+"""It is too small by so much, and, per level from there on, less."""
+_NOISE, _NOISE_FROM, _NOISE_MORE = 0.03, 2.5, 0.06
+"""And by so much per e-fold of the noise, and, per level from there on, more."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class CurvePrior:
 
 
 TELLING = CurvePrior(
-    height=0.0, height_sd=0.17, slope=0.0, slope_sd=0.03, walk_sd=0.11, missed=0.8, own_walk_sd=0.1
+    height=0.0, height_sd=0.17, slope=0.0, slope_sd=0.03, walk_sd=0.08, missed=0.8, own_walk_sd=0.1
 )
 """For models that say how sure they are: around what follows from that."""
 WITH_PUBLIC = CurvePrior(
@@ -158,11 +161,12 @@ def worlds_before(
     columns: Sequence[int], sizes: Sequence[Sizes], known: Beforehand
 ) -> list[tuple[float, Belief]]:
     """What may be, and how likely each is: that things are as with other tables, or the public table is foreign."""
+    noise = float(np.log(known.noise))
     if known.own is not None:
-        belief = Belief.around(TELLING, _told(known.own), columns, sizes)
+        belief = Belief.around(TELLING, _told(known.own, noise), columns, sizes)
     else:
         prior = WITH_PUBLIC if known.public else WITHOUT
-        belief = Belief.around(prior, _expected(prior, float(np.log(known.noise))), columns, sizes)
+        belief = Belief.around(prior, _expected(prior, noise), columns, sizes)
     if not known.public:
         return [(1.0, belief)]
     foreign = Belief.around(WITH_PUBLIC, np.logaddexp(0.5 * KNOTS, WITH_PUBLIC.height), columns, sizes)
@@ -180,13 +184,16 @@ def _expected(prior: CurvePrior, noise: float) -> Floats:
     return expected
 
 
-def _told(own: Own) -> Floats:
-    """What is expected beyond the root, by what the model says: it is believed the more, the larger cells are, and
-    says too much of the largest."""
+def _told(own: Own, noise: float) -> Floats:
+    """What is expected beyond the root, by what the model says, which is believed the more, the larger cells are, and
+    by the budget."""
     level = np.log(own.sizes)
     said = np.interp(KNOTS, level, np.log(own.errors) - 0.5 * level)
-    believed = np.clip(_BELIEVED + _BELIEVED_MORE * KNOTS, 0.0, 1.0)
-    expected: Floats = _OWN_MORE - _OWN_LESS * np.maximum(KNOTS - _OWN_FROM, 0.0) + believed * said
+    believed = np.clip(_BELIEVED + _BELIEVED_MORE * KNOTS, 0.0, _MOST_BELIEVED)
+    blunt = _NOISE + _NOISE_MORE * np.maximum(KNOTS - _NOISE_FROM, 0.0)
+    expected: Floats = (
+        _OWN_MORE - _OWN_LESS * np.maximum(KNOTS - _OWN_FROM, 0.0) + believed * said + blunt * noise
+    )
     return expected
 
 
