@@ -81,14 +81,14 @@ TELLING = CurvePrior(
 )
 """For models that say how sure they are: around what follows from that."""
 WITH_PUBLIC = CurvePrior(
-    height=0.15,
-    height_sd=0.22,
+    height=0.2,
+    height_sd=0.35,
     slope=0.13,
-    slope_sd=0.07,
-    walk_sd=0.14,
+    slope_sd=0.09,
+    walk_sd=0.2,
     slope_per_noise=0.04,
-    other_sd=0.35,
-    own_walk_sd=0.18,
+    other_sd=0.4,
+    own_walk_sd=0.22,
 )
 """For others that began with a public table."""
 WITHOUT = CurvePrior(
