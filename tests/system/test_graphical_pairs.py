@@ -39,7 +39,7 @@ def test_aim_beats_mst(data_folder: Path) -> None:
 
 def test_jam_pgm_is_better_than_its_small_public_table(data_folder: Path) -> None:
     (public,) = errors("titanic", op.PublicProxy(), range(1))
-    assert np.mean(errors("titanic", op.JamPgm(size_limit=5.0, rounds=10), range(2))) < 0.97 * public
+    assert np.mean(errors("titanic", op.JamPgm(size_limit=5.0, rounds=20), range(3))) < 0.985 * public
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def release(
         float | None,
         typer.Option(
             help="Share of the budget that measures how wrong the answers are, for an interval on each; 0: none; "
-            "default: as much as it takes, at most 0.04."
+            "default: as much as it takes, at most 0.03."
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None,

@@ -49,7 +49,7 @@ _TELLING, _FIRST = 16, 2
 """Marginals, and the first stratum, in which a model's own standard errors are looked at."""
 _MOST_ROWS = 2.0**50
 """No table has more; what little budget makes of one may seem to, and still has to fit whole numbers."""
-_PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.04
+_PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.03
 """The sum of errors should be known to so much, for no less and no more of the budget than this."""
 _TRIED, _TOGETHER = 32, 256
 """Marginals by which errors are guessed, and of which answers are held at once."""
@@ -151,7 +151,7 @@ def default_share(
     delta: float,
     rng: np.random.Generator,
 ) -> float:
-    """What share of the budget makes the sum of a marginal's errors known to 1 %, from 1 to 4 %; none at all where even
+    """What share of the budget makes the sum of a marginal's errors known to 1 %, from 1 to 3 %; none at all where even
     the most would leave more noise than there can be errors.
 
     How large the errors will be is guessed from public things: that a cell's is about the root of its count.
