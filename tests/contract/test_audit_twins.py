@@ -51,6 +51,7 @@ class Probe:
     public_table: str = "not used"
     pure_options: None = None
     is_pure: bool = False
+    has_exact_bars: bool = True  # no step beyond its own
 
     def run(self, curator: Curator, public: Any, workload: Any, rng: Any, progress: Any) -> SupportModel:
         weights = np.maximum(np.asarray(self.steps(curator), dtype=np.float64), 0.5)

@@ -94,7 +94,7 @@ def answers(
     print_table(f"Estimated counts of {'queries' if queries else columns}", table.column_names, shown)
     if table.num_rows > _SHOWN:
         say(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
-    explain(table["basis"].to_pylist())
+    explain(table)
     if pc.any(pc.less(table["estimate"], 0)).as_py():
         say(
             "an estimate below 0 is noise around a small count: estimates of this method are right on average, and "

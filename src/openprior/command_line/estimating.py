@@ -68,7 +68,7 @@ def figures(
     """
     import openprior as op
     from openprior.releases.answers import asked_columns
-    from openprior.releases.estimates import why_none
+    from openprior.releases.estimates import remarks_on, why_none
 
     format = None if out is None else file_format(out)
     if (what == "quantile") != (q is not None):
@@ -89,7 +89,12 @@ def figures(
         write_file(table, out, format)
     if json:
         asked = {"what": what, "of": of, "by": by, "where": where, "value": value, "q": q}
-        asked |= {"compare": compare, "against": against, "no_interval": why_none(table)}
+        asked |= {
+            "compare": compare,
+            "against": against,
+            "no_interval": why_none(table),
+            "remarks": remarks_on(table),
+        }
         print_json({**about(opened), **asked, "figures": table.to_pylist(), **written(out)})
         return
     warn_if_seeded(opened)
@@ -97,6 +102,8 @@ def figures(
         say(f"wrote {out}: {table.num_rows:,} figures")
         for reason in why_none(table):
             say(f"no interval: {reason}")
+        for remark in remarks_on(table):
+            say(remark)
         return
     shown = [[_cell(v) for v in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
     print_table(_title(what, of, by, where, value, q, compare), table.column_names, shown)
@@ -104,7 +111,9 @@ def figures(
         say(f"and {table.num_rows - _SHOWN:,} more; -o FILE or --json has all")
     if what in ("mean", "sum", "median", "quantile", "ratio"):
         say("missing and other values are left out; inside bins, numbers are those of released rows")
-    explain(table["basis"].to_pylist(), why_none(table))
+    for remark in remarks_on(table):
+        say(remark)
+    explain(table, why_none(table))
 
 
 def replicates(

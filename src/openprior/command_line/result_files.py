@@ -1,7 +1,7 @@
 """What commands that ask a release have in common: conditions in words, files that appear whole, what a basis means."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +9,7 @@ import typer
 
 from openprior.command_line.options import check_new
 from openprior.command_line.terminal import say
+from openprior.display import how_many
 from openprior.errors import OptionError
 
 if TYPE_CHECKING:
@@ -37,18 +38,26 @@ _BASES = {
     "calibrated": "calibrated: it rests on how wrong answers of about this size were found to be; 95 in 100 of them "
     "hold, but nothing is promised of one that is picked because it looks odd",
     "model": "model: only the model's own word, which may be wrong, so there is no interval",
-    "exact": "exact: the number of rows is public",
+    "exact": "exact: the number of rows is public; or it is a group beside itself",
     "none": "none: nobody can say how far it is off",
 }
 """By what `basis` says."""
 
 
-def explain(bases: Iterable[str], why_none: Sequence[str] = ()) -> None:
-    """A line for each basis that occurs; `why_none`: reasons for what has none."""
-    some = set(bases)
+def explain(table: "pa.Table", why_none: Sequence[str] = ()) -> None:
+    """A line for each basis that occurs, and one if estimates lie outside their own intervals; `why_none`: reasons for
+    what has none."""
+    some = set(table["basis"].to_pylist())
     for basis, words in _BASES.items():
         if basis in some:
             say(f"none: {'; '.join(why_none)}" if basis == "none" and why_none else words)
+    rows = table.select(["estimate", "low", "high"]).drop_null().to_pylist()
+    outside = sum(not row["low"] <= row["estimate"] <= row["high"] for row in rows)
+    if outside:
+        say(
+            f"{how_many(outside, 'estimate')} outside the interval: that is of measured counts alone, while an "
+            "estimate draws on all that was measured; if the interval is right, about one in twenty lies outside"
+        )
 
 
 def conditions(texts: list[str], schema: "Schema") -> dict[str, Any]:

@@ -6,7 +6,7 @@ is always asked. Of very many, some are drawn: which ones has nothing to do with
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -18,8 +18,10 @@ from openprior.schema.domain import Domain
 __all__ = [
     "CONTRASTS",
     "MOST_CONTRASTS",
+    "MOST_CONTRAST_CELLS",
     "MOST_GROUPS",
     "Pair",
+    "contrasts_within",
     "factors_of",
     "implied_by_columns",
     "is_as_asked",
@@ -33,8 +35,8 @@ Pair = tuple[Marginal, Marginal]
 
 CONTRASTS = 0
 """In place of a number of columns: contrasts, in standard deviations."""
-MOST_CONTRASTS = 600
-"""So many tables of contrasts are looked at."""
+MOST_CONTRASTS, MOST_CONTRAST_CELLS, _MOST_CONTRASTED = 600, 1_000_000, 3
+"""So many tables of contrasts are looked at, with so many cells together, of so many columns each."""
 MOST_GROUPS = 8
 """Of more columns, only the largest marginals are looked at."""
 _SHARES, _OF_CONTRASTS = (1.0, 0.5, 0.35), 0.7
@@ -121,6 +123,12 @@ def _some(pairs: list[Pair], domain: Domain, most: int, rng: np.random.Generator
     return [pairs[i] for i in sorted(kept)]
 
 
+def contrasts_within(marginals: Iterable[Marginal], domain: Domain) -> list[tuple[Marginal, int]]:
+    """Every column within the groups that the others of its marginal make: the marginal, and which of its columns."""
+    few = [own for own in marginals if len(own) <= _MOST_CONTRASTED]
+    return [(own, axis) for own in few for axis, a in enumerate(own) if domain[a] > 1]
+
+
 def shares_of(groups: int, *, contrasts: bool) -> list[float]:
     """Of the contrasts, if there are any, and of every group of marginals, the last being that of the largest."""
     shares = [_SHARES[min(back, len(_SHARES) - 1)] for back in range(groups)][::-1]
@@ -144,15 +152,28 @@ def is_as_asked(
         return False
     if statistic.steps != (ROW_STEPS,) * len(columns):
         return False
-    if contrasts and statistic.tables[0] > MOST_CONTRASTS:
-        return False
+    whole, implied = True, list[Marginal]()
     for k, tables in zip(groups, statistic.tables[contrasts:], strict=True):
         least, most = 1, _most(len(groups))
         if _listed(marginals, k) <= _MOST_LISTED:
             own = _subsets(marginals, k)
+            implied += own
             if len(own) <= most:
                 most = len(own)
                 least = most if sum(domain.size(m) for m in own) <= _MOST_CELLS else 1
         if not least <= tables <= most:
             return False
+        whole = whole and (least == most or k > _MOST_CONTRASTED)
+    if not _are_contrasts(statistic.tables[0] if contrasts else 0, implied, domain, whole=whole):
+        return False
     return statistic.factors == factors_of(statistic.tables, contrasts=contrasts)
+
+
+def _are_contrasts(tables: int, implied: Sequence[Marginal], domain: Domain, *, whole: bool) -> bool:
+    """Whether so many tables of contrasts are asked of these marginals, or of some of them that were drawn."""
+    if not whole:
+        return tables <= MOST_CONTRASTS
+    each = contrasts_within(implied, domain)
+    if len(each) <= MOST_CONTRASTS and sum(domain.size(own) for own, _ in each) <= MOST_CONTRAST_CELLS:
+        return tables == len(each)
+    return 1 <= tables <= min(len(each), MOST_CONTRASTS)

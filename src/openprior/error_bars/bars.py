@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from openprior.error_bars.asked_tables import CONTRASTS, is_as_asked
 from openprior.error_bars.curve_prior import Beforehand, Own
 from openprior.error_bars.error_curve import ErrorCurve, Group
 from openprior.error_bars.expected_bars import BLUNTEST
+from openprior.error_bars.rows_known import among
 from openprior.error_bars.strata import EDGES, STRATA, Sizes, level_of
 from openprior.error_bars.widening import MEAN_TO_SD, log_reach
 from openprior.errors import PrivacyError
@@ -53,6 +54,11 @@ class Bars:
     """What a normal error would have whose 95 % interval reaches as far."""
     low: Floats
     high: Floats
+
+    def among(self, rows: float | None, estimate: Floats) -> "Bars":
+        """Where so many rows are known to be all."""
+        low, high = among(rows, estimate, self.low, self.high)
+        return replace(self, low=low, high=high)
 
 
 @dataclass(frozen=True, eq=False)

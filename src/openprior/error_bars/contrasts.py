@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from openprior.error_bars.asked_tables import MOST_CONTRASTS, Pair
+from openprior.error_bars.asked_tables import MOST_CONTRAST_CELLS, MOST_CONTRASTS, Pair, contrasts_within
+from openprior.error_bars.model_answers import answers_of
 from openprior.error_bars.strata import Sizes, stratum_of
 from openprior.models.base import Model
 from openprior.privacy.error_strata import ROW_STEPS, ContrastsApart
@@ -23,8 +24,6 @@ __all__ = ["contrasts_of"]
 
 Floats = NDArray[np.float64]
 
-_MOST_CELLS, _MOST_COLUMNS = 1_000_000, 3
-"""Tables of contrasts have so many cells together; of columns three at most."""
 _FEWEST, _ALIKE = 0.5, 1e-3
 """Groups with fewer rows, or with values that are all alike, have no contrast."""
 
@@ -42,8 +41,8 @@ def contrasts_of(
     `pairs` are marginals, each with one that it is counted in; `ordered` says of columns how many codes are in order.
     These are spaced evenly, those of other columns are 1 or −1 at random.
     """
-    asked = [(own, within, axis) for own, within in pairs for axis in range(len(own))]
-    asked = [a for a in asked if len(a[0]) <= _MOST_COLUMNS and domain[a[0][a[2]]] > 1]
+    inside = dict(pairs)
+    asked = [(own, inside[own], axis) for own, axis in contrasts_within(inside, domain)]
     codes = {a: _codes(domain[a], ordered.get(a, 0), rng) for a in domain}
     made, sizes = [], []
     for (own, within, axis), table in _answered(model, _some(asked, domain, rng)):
@@ -91,7 +90,7 @@ def _some(
 ) -> list[tuple[Marginal, Marginal, int]]:
     """As many as are looked at, drawn at random; at least one."""
     kept: list[int] = []
-    left = _MOST_CELLS
+    left = MOST_CONTRAST_CELLS
     for i in rng.permutation(len(asked)):
         size = domain.size(asked[i][0])
         if len(kept) < MOST_CONTRASTS and (size <= left or not kept):
@@ -103,6 +102,6 @@ def _some(
 def _answered(
     model: Model, asked: Sequence[tuple[Marginal, Marginal, int]]
 ) -> Iterator[tuple[tuple[Marginal, Marginal, int], Floats]]:
-    answers = model.answers(dict.fromkeys(own for own, _, _ in asked))
+    answers = answers_of(model, list(dict.fromkeys(own for own, _, _ in asked)))
     for each in asked:
         yield each, answers[each[0]]

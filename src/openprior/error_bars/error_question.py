@@ -24,6 +24,7 @@ from openprior.error_bars.asked_tables import (
 from openprior.error_bars.bars import MOST_NOISE, MOST_NUMBER, ErrorBars
 from openprior.error_bars.contrasts import contrasts_of
 from openprior.error_bars.curve_prior import Beforehand, Own
+from openprior.error_bars.model_answers import answers_of
 from openprior.error_bars.strata import STRATA, Sizes, level_of, stratum_of
 from openprior.error_bars.widening import MEAN_TO_SD
 from openprior.models.base import Model
@@ -47,8 +48,6 @@ SizesOf = Callable[[Mapping[Marginal, Floats]], Mapping[Marginal, Floats]]
 
 _TELLING, _FIRST = 16, 2
 """Marginals, and the first stratum, in which a model's own standard errors are looked at."""
-_MOST_ROWS = 2.0**50
-"""No table has more; what little budget makes of one may seem to, and still has to fit whole numbers."""
 _PRECISE, _LEAST, _MOST_SHARE = 0.01, 0.01, 0.03
 """The sum of errors should be known to so much, for no less and no more of the budget than this."""
 _TRIED, _TOGETHER = 32, 256
@@ -106,8 +105,7 @@ def _stratified(finished: Finished, pairs: Sequence[Pair], *, group: int) -> tup
         stratum, keeps = stratum_of(size), finished.known(own, estimate)
         if keeps is not None:
             stratum[keeps] = -1
-        most = _MOST_ROWS / len(estimate)
-        steps = np.rint(np.clip(estimate, -most, most) * ROW_STEPS).astype(np.int64)
+        steps = np.rint(estimate * ROW_STEPS).astype(np.int64)
         cells.append(CellsApart(own, group, steps, stratum, None if own == within else within))
         inside = size[stratum >= 0]
         kept.append((inside, np.ones(len(inside))))
@@ -118,7 +116,7 @@ def _answered(finished: Finished, pairs: Sequence[Pair]) -> Iterator[tuple[Pair,
     """The model's answers and sizes, some hundred marginals at a time."""
     for start in range(0, len(pairs), _TOGETHER):
         some = pairs[start : start + _TOGETHER]
-        answers = finished.model.answers([own for own, _ in some])
+        answers = answers_of(finished.model, [own for own, _ in some])
         sizes = finished.sizes(answers)
         for pair in some:
             yield pair, answers[pair[0]], sizes[pair[0]]

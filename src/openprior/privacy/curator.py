@@ -133,7 +133,7 @@ class Curator:
                 f"a share of the budget to hold back ({shown(share)}) must be from 0 to below 1"
             )
         with account.lock:
-            if account.held_back:
+            if account.held_back or account.model_is_learnt:
                 raise PrivacyError("a share of the budget is held back already")
             account.held_back = account.limit * Fraction(share)
             account.model_is_learnt = True

@@ -84,7 +84,9 @@ class Apart(ABC):
         if float(np.abs(reference.astype(np.float64)).sum()) > _MOST_SUM / 2:
             raise PrivacyError(f"{marginal} has references beyond any table")
         shape = tuple(domain[a] for a in within or marginal)
-        return replace(self, reference=reference, stratum=stratum, shape=shape)
+        return replace(
+            self, marginal=marginal, within=within, reference=reference, stratum=stratum, shape=shape
+        )
 
     def apart(self, counts: Ints) -> Ints:
         """How far each is from its reference, of the counts of `within`, or of the marginal."""

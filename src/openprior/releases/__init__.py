@@ -9,7 +9,8 @@ error_step.py       the last step: how wrong the finished model is
 cell_sizes.py       by what size of its cells a model's errors go
 group_tables.py     counts by group and value
 quantities.py       counts, means, shares, quantiles and ratios by group, and how far each may be off
-estimates.py        figures by group, with intervals, and groups beside one another
+compared.py         groups beside one of them
+estimates.py        figures by group, with intervals
 replicated_rows.py  synthetic tables that differ as the release is uncertain
 combine.py          analyses of such tables, put together
 drawn_rows.py       the rows of a release that is being made, in memory or in files

@@ -129,7 +129,8 @@ def _level_numbers(
         if name in schema.levels
     }
     known = known_by_model(model, tuple(below), estimate, members)
-    return with_interval(estimate, None, known or known_about(measurements, marginal, schema.levels))
+    known = known or known_about(measurements, marginal, schema.levels)
+    return with_interval(estimate, None, None if known is None else known.among(measurements.rows))
 
 
 def headings(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
@@ -161,7 +162,9 @@ def numbers_of(
             answers[m],
             None if errors is None else errors[m],
             known_of(model, measurements, m, answers[m]),
-            None if bars is None or not bars.tells(m) else bars.around(answers[m], len(m), sizes[m]),
+            None
+            if bars is None or not bars.tells(m)
+            else bars.around(answers[m], len(m), sizes[m]).among(measurements.rows, answers[m]),
         )
         for m in marginals
     ]
@@ -169,7 +172,8 @@ def numbers_of(
 
 def known_of(model: Model, measurements: Measurements, marginal: Marginal, estimate: Floats) -> Known | None:
     """What measurements say about a marginal, by themselves or added up by the model."""
-    return known_by_model(model, marginal, estimate) or known_about(measurements, marginal)
+    known = known_by_model(model, marginal, estimate) or known_about(measurements, marginal)
+    return None if known is None else known.among(measurements.rows)
 
 
 def with_interval(

@@ -88,8 +88,8 @@ def bars_of(
         curator.remark(f"{_HOPELESS}, so there are no error bars.")
     elif bars is not None and bars.unsure > UNSURE:
         curator.remark(
-            "At this budget the errors of the answers cannot be told from noise (the measurement alone tells their "
-            f"sum to within {bars.unsure:.0%}): the error bars rest more on other tables than on this one"
+            "At this budget the errors of the answers cannot be told from noise (that of their measurement is "
+            f"{bars.unsure:.2g} times as large as their sum): the error bars rest more on other tables than on this one"
             + (", and are too short if the public table is unlike the private one." if has_public else ".")
         )
     return bars

@@ -1,7 +1,7 @@
 """Estimates of any quantity, by group, each with an interval: what is asked, put into tables of counts, and compared.
 
-How far a count, a mean, a share, a ratio or a quantile may be off is in `quantities.py`. Two groups that are compared
-are taken to be off independently. The promise is that of the bars: on average over groups of about this size, not for
+How far a count, a mean, a share, a ratio or a quantile may be off is in `quantities.py`, and two groups are compared in
+`compared.py`. The promise is that of the bars: on average over groups of about this size, not for
 one that looks odd. Where there is no interval, the table's metadata say why.
 """
 
@@ -16,6 +16,7 @@ from openprior.errors import WorkloadError
 from openprior.given import choice, finite_number, several
 from openprior.models.base import Flags
 from openprior.releases.answers import NUMBERS, asked_columns, headings, number_columns
+from openprior.releases.compared import COMPARISONS, compared, possible, reference
 from openprior.releases.group_tables import (
     GroupTable,
     group_table,
@@ -24,7 +25,9 @@ from openprior.releases.group_tables import (
     spans_of_codes,
 )
 from openprior.releases.quantities import (
+    CALIBRATED,
     FEWEST,
+    NONE,
     Asked,
     Found,
     as_answered,
@@ -36,19 +39,17 @@ from openprior.releases.quantities import (
     shares_of_all,
 )
 from openprior.schema.base import Schema
+from openprior.schema.columns import Categorical
 from openprior.tables.conditions import allowed_codes, known_name, marked_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COMPARISONS", "QUANTITIES", "estimated", "why_none"]
+__all__ = ["QUANTITIES", "estimated", "remarks_on", "why_none"]
 
 Floats = NDArray[np.float64]
 
 QUANTITIES = ("count", "share", "mean", "sum", "quantile", "median", "ratio")
-COMPARISONS = ("difference", "ratio")
-_NONE, _CALIBRATED = np.int8(0), np.int8(3)
-"""The bases, as in `answers.py`."""
 _KEY = b"openprior"
 
 
@@ -82,22 +83,31 @@ def estimated(
     elif against is not None:
         raise WorkloadError('against says which group others are compared with; give compare = "difference"')
     table = group_table(asked.model, schema, groups, names, allowed)
-    whole = not allowed and not any(a in schema.levels for a in groups)
-    if what == "count" and groups and whole:
-        found = as_answered(asked, groups, table)
-    elif what == "share" and value is None and not groups and not allowed and asked.rows_known:
-        found = shares_of_all(asked, names[0])
+    values = None if value is None else marked_codes(names[0], value, schema)[1]
+    fixed = {a: int(np.argmax(marked)) for a, marked in allowed.items() if marked.sum() == 1}
+    of_all = what == "share" and table.marginal == names and not allowed and asked.rows_known
+    if what == "count" and table.marginal and _are_cells(groups, allowed, fixed, schema):
+        found = as_answered(asked, groups, table.marginal, fixed)
+    elif of_all and (values is None or values.sum() == 1):
+        found = shares_of_all(asked, names[0], None if values is None else int(np.argmax(values)))
     else:
-        found = _found(asked, what, table, names, allowed, value, q)
-    labels, each = table.labels, 1
-    place = None if compare is None else _reference(against, groups, labels, schema)
-    if what == "share" and value is None:
-        labels, each = (*labels, schema[names[0]].labels), schema[names[0]].size
-        groups = (*groups, names[0])
+        found = _found(asked, what, table, names, allowed, values, q)
     found = _with_basis(asked, table.marginal, found)
-    if place is not None and compare is not None:
-        found = _compared(found, place, each, compare)
-    return _as_table(asked, found, groups, labels, table.marginal)
+    labels, left = table.labels, possible(groups, table.labels, allowed, schema)
+    every = what == "share" and values is None
+    if compare is not None:
+        rows = table.counts.reshape(len(left), -1).sum(axis=1)
+        place = reference(against, groups, labels, left, schema)
+        found = compared(found, rows, place, schema[names[0]].size if every else 1, compare)
+    if every:
+        groups, labels = (*groups, names[0]), (*labels, schema[names[0]].labels)
+        left = possible(groups, labels, allowed, schema)
+    said = (
+        []
+        if what == "share"
+        else [_labels_as_numbers(a) for a in names if isinstance(schema[a], Categorical)]
+    )
+    return _as_table(asked, found, groups, labels, table.marginal, left, said)
 
 
 def _columns_of(what: str, of: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
@@ -127,7 +137,7 @@ def _found(
     table: GroupTable,
     names: Sequence[str],
     allowed: Mapping[str, Flags],
-    value: Any,
+    values: Flags | None,
     q: float | None,
 ) -> Found:
     """What is asked for, of every group."""
@@ -135,7 +145,7 @@ def _found(
     if what == "count":
         return counts_of(asked, table, table.counts.reshape(-1))
     if what == "share":
-        return shares(asked, table, names[0], value)
+        return shares(asked, table, values)
     numbers = [numbers_of_codes(a, schema, asked.codes, lambda a=a: asked.values(a)) for a in names]  # type: ignore[misc]
     if what == "ratio":
         return ratios(asked, table, *numbers)
@@ -150,13 +160,26 @@ def _found(
     if what == "mean":
         return found
     rows = counts_of(asked, table, counts.sum(axis=1))
-    return Found(
-        rows.estimate * found.estimate,
-        *(
-            np.hypot(getattr(rows, part) * found.estimate, getattr(found, part) * rows.estimate)
-            for part in ("error", "down", "up")
-        ),
+    estimate = rows.estimate * found.estimate
+    error, down, up = (
+        np.hypot(getattr(rows, part) * found.estimate, getattr(found, part) * rows.estimate)
+        for part in ("error", "down", "up")
     )
+    least, most = _ends(names[0], schema, allowed)  # a sum of numbers that are all of one sign has that, too
+    return Found(
+        estimate,
+        error,
+        np.minimum(down, estimate) if least >= 0 else down,
+        np.minimum(up, -estimate) if most <= 0 else up,
+    )
+
+
+def _are_cells(
+    groups: Sequence[str], allowed: Mapping[str, Flags], fixed: Mapping[str, int], schema: Schema
+) -> bool:
+    """Whether what is counted are cells of a marginal: no sums of several."""
+    whole = not any(a in schema.levels or a in allowed for a in groups)
+    return whole and allowed.keys() == fixed.keys()
 
 
 def _ends(name: str, schema: Schema, allowed: Mapping[str, Flags]) -> tuple[float, float]:
@@ -168,62 +191,13 @@ def _ends(name: str, schema: Schema, allowed: Mapping[str, Flags]) -> tuple[floa
     return float(first[inside].min()), float(last[inside].max())
 
 
-# Comparing groups.
-
-
-def _reference(
-    against: Mapping[str, Any] | None, groups: Sequence[str], labels: Sequence[Sequence[str]], schema: Schema
-) -> int:
-    """Which group the others are compared with: the first, or the one that is named."""
-    if against is None:
-        return 0
-    if not isinstance(against, Mapping) or set(against) != set(groups):
-        raise WorkloadError(f"against names one group by its labels: one for each of {', '.join(groups)}")
-    place = 0
-    for name, own in zip(groups, labels, strict=True):
-        label = str(against[name]) if not isinstance(against[name], bool) else str(against[name]).lower()
-        if label not in own:
-            column, marked = marked_codes(name, against[name], schema)
-            if column != name or marked.sum() != 1:
-                raise WorkloadError(f"against names no single group of '{name}'")
-            label = own[int(np.flatnonzero(marked)[0])]
-        place = place * len(own) + list(own).index(label)
-    return place
-
-
-def _compared(found: Found, place: int, each: int, how: str) -> Found:
-    """Every group less the one in that place, or as a multiple of it, value by value where there are several to `each`;
-    both are taken to be off independently."""
-    parts = ("estimate", "error", "down", "up", "basis")
-    own = {name: getattr(found, name).reshape(-1, each) for name in parts}
-    other = {name: numbers[place] for name, numbers in own.items()}
-    if how == "difference":
-        estimate = own["estimate"] - other["estimate"]
-        error, down, up = (
-            np.hypot(own[a], other[b]) for a, b in (("error", "error"), ("down", "up"), ("up", "down"))
-        )
-    else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            estimate = own["estimate"] / other["estimate"]
-            error, down, up = (
-                np.abs(estimate) * np.hypot(own[a] / own["estimate"], other[b] / other["estimate"])
-                for a, b in (("error", "error"), ("down", "up"), ("up", "down"))
-            )
-    none = (own["basis"] == _NONE) | (other["basis"] == _NONE)
-    basis = np.where(none, _NONE, np.where(own["basis"] == other["basis"], own["basis"], _CALIBRATED))
-    for numbers in (error, down, up):
-        numbers[place] = 0.0  # a group is just itself
-    estimate, error, down, up = (numbers.reshape(-1) for numbers in (estimate, error, down, up))
-    return Found(estimate, error, down, up, basis.reshape(-1).astype(np.int8))
-
-
 def _with_basis(asked: Asked, marginal: tuple[str, ...], found: Found) -> Found:
     """With what its intervals rest on; there is none unless the workload has these columns together."""
     if found.basis is not None:
         return found
     told = asked.bars is not None and (not marginal or asked.bars.tells(marginal))
     good = np.isfinite(found.error) & np.isfinite(found.estimate) & told
-    return Found(found.estimate, found.error, found.down, found.up, np.where(good, _CALIBRATED, _NONE))
+    return Found(found.estimate, found.error, found.down, found.up, np.where(good, CALIBRATED, NONE))
 
 
 def _as_table(
@@ -232,26 +206,26 @@ def _as_table(
     groups: Sequence[str],
     labels: Sequence[Sequence[str]],
     marginal: tuple[str, ...],
+    left: Flags,
+    said: list[str],
 ) -> "pa.Table":
+    """The groups that the conditions leave."""
     import pyarrow as pa
 
-    codes = np.unravel_index(np.arange(len(found.estimate)), [len(some) for some in labels]) if labels else ()
+    codes = np.unravel_index(np.flatnonzero(left), [len(some) for some in labels]) if labels else ()
+    estimate, error, down, up = (p[left] for p in (found.estimate, found.error, found.down, found.up))
     names = headings(groups, (*NUMBERS, "basis"))
     table: dict[str, Any] = {
         names[a]: pa.array([some[i] for i in own], pa.string())
         for a, own, some in zip(groups, codes, labels, strict=True)
     }
     assert found.basis is not None
-    has = (found.basis != _NONE) & np.isfinite(found.estimate)
-    error, low, high = (
-        np.where(has, numbers, np.nan)
-        for numbers in (found.error, found.estimate - found.down, found.estimate + found.up)
-    )
-    made = pa.table(
-        {**table, **number_columns(found.estimate, error, low, high, np.where(has, found.basis, _NONE))}
-    )
-    reasons = _reasons(asked, marginal, found.estimate, has)
-    return made.replace_schema_metadata({_KEY: json.dumps({"no_interval": reasons})}) if reasons else made
+    basis = found.basis[left]
+    has = (basis != NONE) & np.isfinite(estimate)
+    error, low, high = (np.where(has, p, np.nan) for p in (error, estimate - down, estimate + up))
+    made = pa.table({**table, **number_columns(estimate, error, low, high, np.where(has, basis, NONE))})
+    told = {"no_interval": _reasons(asked, marginal, estimate, has), "remarks": said}
+    return made.replace_schema_metadata({_KEY: json.dumps(told)}) if any(told.values()) else made
 
 
 def _reasons(asked: Asked, marginal: tuple[str, ...], estimate: Floats, has: Flags) -> list[str]:
@@ -264,21 +238,37 @@ def _reasons(asked: Asked, marginal: tuple[str, ...], estimate: Floats, has: Fla
     if (np.isfinite(estimate) & ~has).any():
         if asked.bars is None:
             reasons.append(
-                "this release has no error bars, and nothing that was measured tells these figures"
+                "the intervals of this method are for its answers one by one; figures that are put together from "
+                "several have none"
+                if asked.is_exact
+                else "this release has no error bars, which tell how far figures that were not measured by themselves "
+                "may be off; release with error_bars"
             )
         elif asked.bars.says_nothing:
             reasons.append("the budget was too small to tell errors from noise")
         elif marginal and not asked.bars.tells(marginal):
-            columns = ", ".join(marginal)
             reasons.append(
-                f"{columns} are together in no marginal of the workload; release with one that has them"
+                f"the workload has no marginal with {' and '.join(marginal)}; release with one that has"
             )
         else:
             reasons.append("nothing was measured that tells how far these figures are off")
     return reasons
 
 
+def _labels_as_numbers(name: str) -> str:
+    return f"'{name}' is categorical in the schema: its labels are taken as numbers, which may mean nothing"
+
+
 def why_none(table: "pa.Table") -> list[str]:
     """Why some figures of such a table have no interval; nothing if all have."""
+    return _told(table, "no_interval")
+
+
+def remarks_on(table: "pa.Table") -> list[str]:
+    """What else there is to know about such a table."""
+    return _told(table, "remarks")
+
+
+def _told(table: "pa.Table", what: str) -> list[str]:
     told = (table.schema.metadata or {}).get(_KEY)
-    return [] if told is None else list(json.loads(told)["no_interval"])
+    return [] if told is None else list(json.loads(told)[what])

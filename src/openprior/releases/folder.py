@@ -182,8 +182,6 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     for event in certificate.events:
         _check_event(event, schema)
     format = _format(certificate.files)
-    measurements = Measurements.load(folder / f"{_MEASUREMENTS}.{format}", schema, certificate.events)
-    measurements.check(certificate.events)
     work = _workload(_read_json(folder / "workload.json"), schema)
     public = None
     if _PUBLIC in certificate.files:
@@ -193,6 +191,9 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     model = load_model(folder / "model")
     if model.domain != schema.domain:
         raise ReleaseError("its certificate, its schema and its model do not belong together")
+    rows = model.total if certificate.unit.n_is_public else None
+    measurements = Measurements.load(folder / f"{_MEASUREMENTS}.{format}", schema, certificate.events, rows)
+    measurements.check(certificate.events)
     return {
         "synthetic": synthetic,
         "model": model,

@@ -11,12 +11,13 @@ mean. Repeats of the mechanisms here follow from how wrong the model is elsewher
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openprior.error_bars.rows_known import among
 from openprior.methods.shared.linear_answers import LAPLACE_KURTOSIS, LinearAnswers
 from openprior.models.base import Model
 from openprior.questions.workload import Marginal
@@ -46,6 +47,11 @@ class Known:
     high: Floats
     """95 % interval of the true count, which is not negative: cut at 0 below, and a value below 0 counts as 0 above, so
     that an unlucky draw does not look like certainty."""
+
+    def among(self, rows: float | None) -> "Known":
+        """Where so many rows are known to be all."""
+        low, high = among(rows, self.value, self.low, self.high)
+        return replace(self, low=low, high=high)
 
 
 def known_about(

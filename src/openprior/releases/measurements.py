@@ -57,9 +57,9 @@ class Counted:
 class Measurements:
     """All measurements of a release, in order."""
 
-    def __init__(self, domain: Domain, items: Iterable[Measurement]) -> None:
-        """`domain` has the columns and the levels above them."""
-        self.domain, self._items = domain, tuple(items)
+    def __init__(self, domain: Domain, items: Iterable[Measurement], rows: float | None = None) -> None:
+        """`domain` has the columns and the levels above them; `rows` is how many rows there are, if that is public."""
+        self.domain, self._items, self.rows = domain, tuple(items), rows
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self._items)
@@ -138,7 +138,9 @@ class Measurements:
         yield item.statistic.words if columns is None else " × ".join(columns), where, len(item.values)
 
     @staticmethod
-    def load(path: Path, schema: Schema, events: Sequence[Event] = ()) -> "Measurements":
+    def load(
+        path: Path, schema: Schema, events: Sequence[Event] = (), rows: float | None = None
+    ) -> "Measurements":
         """From the file, of which every column must be just what the measurements give; `events`: the certificate's."""
         if path.suffix == ".csv":
             table = read_csv(path, {name: arrow_type(kind) for name, kind in _TYPES.items()})
@@ -152,7 +154,7 @@ class Measurements:
             items = _of_facts(table)
         if not all(_fits(item, schema) for item in items):
             raise ReleaseError("its measurements do not fit its schema")
-        made = Measurements(schema.full_domain, items)
+        made = Measurements(schema.full_domain, items, rows)
         if not _same(table, made._table(schema), facts=path.suffix != ".csv"):
             raise ReleaseError("its measurements are not written as measurements are")
         return made

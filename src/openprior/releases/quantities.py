@@ -6,7 +6,7 @@ the group's values they follow a curve over how many rows it has. A share is the
 sums is off as the mean of a − R·b is; a quantile is where the share below it may be what was asked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openprior.error_bars.bars import ErrorBars
-from openprior.models.base import Model
+from openprior.models.base import Flags, Model
 from openprior.questions.workload import Marginal
 from openprior.releases.group_tables import GroupTable
 from openprior.schema.base import Schema
-from openprior.tables.conditions import marked_codes
 from openprior.tables.table import Table
 
 __all__ = [
+    "CALIBRATED",
     "EXACT",
     "FEWEST",
+    "MEASURED",
+    "NONE",
     "Asked",
     "Found",
     "as_answered",
@@ -39,8 +41,8 @@ Floats = NDArray[np.float64]
 
 FEWEST = 1.0
 """Of a group with fewer rows nothing is told but how few there are."""
-EXACT = np.int8(4)
-"""The basis of what is public, as in `answers.py`."""
+NONE, MEASURED, CALIBRATED, EXACT = np.int8(0), np.int8(2), np.int8(3), np.int8(4)
+"""The bases, as in `answers.py`; exact is what is public."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,8 @@ class Asked:
     bars: ErrorBars | None
     rows_known: bool
     """Whether the number of rows is public."""
+    is_exact: bool
+    """Whether the noise of every answer is known exactly, so that no errors were measured."""
     codes: Callable[[], Table]
     """The released rows as codes."""
     values: Callable[[str], Floats]
@@ -72,11 +76,14 @@ class Found:
     """What that rests on, where it is not the calibrated bars."""
 
 
-def as_answered(asked: Asked, groups: Sequence[str], table: GroupTable) -> Found:
-    """Counts of whole cells, which may have been measured: as the answers have them."""
-    shape = [asked.schema.domain[a] for a in table.marginal]
-    order = [table.marginal.index(a) for a in groups]
-    numbers = [part.reshape(shape).transpose(order).reshape(-1) for part in asked.cells(table.marginal)]
+def as_answered(asked: Asked, groups: Sequence[str], marginal: Marginal, fixed: Mapping[str, int]) -> Found:
+    """Counts of whole cells, which may have been measured, as the answers have them; other columns than those of the
+    groups have one value."""
+    shape = [asked.schema.domain[a] for a in marginal]
+    place = tuple(fixed.get(a, slice(None)) for a in marginal)
+    left = [a for a in marginal if a not in fixed]
+    order = [left.index(a) for a in groups]
+    numbers = [part.reshape(shape)[place].transpose(order).reshape(-1) for part in asked.cells(marginal)]
     estimate, error, low, high, basis = numbers
     return Found(estimate, error, estimate - low, high - estimate, basis)
 
@@ -92,6 +99,7 @@ def counts_of(asked: Asked, table: GroupTable, rows: Floats) -> Found:
         return Found(rows, nothing, nothing, nothing)
     known = [c for c in bars.columns if c > 0]
     around = bars.around(rows, min(known, key=lambda c: abs(c - len(table.marginal))))
+    around = around.among(asked.model.total if asked.rows_known else None, rows)
     return Found(rows, around.standard_error, rows - around.low, around.high - rows)
 
 
@@ -121,15 +129,10 @@ def _off(asked: Asked, rows: Floats) -> tuple[Floats, Floats]:
     return error / some, far / some
 
 
-def shares(asked: Asked, table: GroupTable, name: str, value: Any) -> Found:
+def shares(asked: Asked, table: GroupTable, values: Flags | None) -> Found:
     """Of some values together, or of each value of the column by itself."""
-    counts, schema = table.counts, asked.schema
-    if value is None:
-        parts = np.eye(counts.shape[1])
-    else:
-        column, marked = marked_codes(name, value, schema)
-        assert column == name
-        parts = marked.astype(np.float64)[:, None]
+    counts = table.counts
+    parts = np.eye(counts.shape[1]) if values is None else values.astype(np.float64)[:, None]
     rows = counts.sum(axis=1)
     share = (counts @ parts) / np.maximum(rows, 1e-9)[:, None]
     share[rows < FEWEST] = np.nan
@@ -144,9 +147,10 @@ def shares(asked: Asked, table: GroupTable, name: str, value: Any) -> Found:
     return Found(*flat)
 
 
-def shares_of_all(asked: Asked, name: str) -> Found:
-    """Of each value among all rows, whose number is public: its count, over that."""
-    estimate, error, low, high, basis = asked.cells((name,))
+def shares_of_all(asked: Asked, name: str, code: int | None = None) -> Found:
+    """Of each value among all rows, whose number is public: its count, over that; or of one value alone."""
+    inside = slice(None) if code is None else slice(code, code + 1)
+    estimate, error, low, high, basis = (part[inside] for part in asked.cells((name,)))
     n = max(asked.model.total, 1e-9)
     down, up = np.minimum(estimate - low, estimate) / n, np.minimum(high - estimate, n - estimate) / n
     return Found(estimate / n, error / n, down, up, basis)
@@ -165,7 +169,9 @@ def ratios(asked: Asked, table: GroupTable, first: Floats, second: Floats) -> Fo
         spread = np.sqrt((share * (a - ratio[:, None] * b) ** 2).sum(axis=1))
         scale = spread * rows / np.abs(below)
     error, far = _off(asked, rows)
-    return Found(ratio, error * scale, far * scale, far * scale)
+    width = far * scale
+    positive = len(a) > 0 and a.min() >= 0 and b.min() >= 0  # and then so is the ratio
+    return Found(ratio, error * scale, np.minimum(width, ratio) if positive else width, width)
 
 
 def quantiles(asked: Asked, counts: Floats, first: Floats, last: Floats, q: float) -> Found:

@@ -110,8 +110,8 @@ def release(
                       be given then, nor the schema. If they are, they must be those that it was learnt from.
     reading           how text is written in the files, where no schema is given; a schema has it in it
     error_bars        share of the budget with which the errors of the finished model are measured, so that every answer
-                      has an honest interval; 0: none. If not given, what makes the sum of errors known to about 2 %,
-                      at most 5 % of the budget; none where a mechanism's answers have exact intervals of their own, and
+                      has an honest interval; 0: none. If not given, what makes the sum of errors known to 1 %, from
+                      1 to 3 % of the budget; none where a mechanism's answers have exact intervals of their own, and
                       for `public`, which spends nothing
     progress          True: bars, or plain lines where nobody watches; False: nothing; or a function of a `Progress`;
                       not given: bars in a terminal or a notebook
@@ -197,8 +197,8 @@ def _share(name: str, value: float | None) -> float | None:
     share = plain_number(name, value)
     if share != 0 and not LEAST_SHARE <= share <= MOST_SHARE:
         raise OptionError(
-            f"{name} ({share:g}) is the share of the budget for error bars; use 0, or one from {LEAST_SHARE:g} to "
-            f"{MOST_SHARE}"
+            f"{name} ({share!r}) is the share of the budget for error bars; use 0, or a share from {LEAST_SHARE:g} "
+            f"to {MOST_SHARE}"
         )
     return share
 
@@ -400,7 +400,11 @@ def _released(
             ),
             schema=session.schema,
             workload=work,
-            measurements=Measurements(session.schema.full_domain, session.account.measurements),
+            measurements=Measurements(
+                session.schema.full_domain,
+                session.account.measurements,
+                model.total if session.unit.n_is_public else None,
+            ),
             public=view,
             error_bars=bars,
             codes=rows.codes,

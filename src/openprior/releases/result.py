@@ -152,7 +152,8 @@ class Release(Shown):
             self.model,
             self.schema,
             self.error_bars,
-            self.certificate.relation == "replace-one",
+            self.certificate.unit.n_is_public,
+            self._is_exact,
             lambda: self.codes,
             lambda name: column_values(self.synthetic, name),
             lambda marginal: numbers_of(self.model, self.measurements, [marginal], self.error_bars)[0],
@@ -160,6 +161,10 @@ class Release(Shown):
         return estimated(
             asked, what, of, by=by, where=where, value=value, q=q, compare=compare, against=against
         )
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.model.noise_alone(self.workload.marginals[0]) is not None
 
     def rows(
         self, n: int | None = None, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -185,11 +190,16 @@ class Release(Shown):
         """
         bars = self.error_bars
         if bars is None or bars.says_nothing:
-            exact = self.model.noise_alone(self.workload.marginals[0]) is not None
-            remedy = "a method whose answers are not exact" if exact else "error_bars, or a larger epsilon"
+            if self._is_exact:
+                remedy = "release with a method whose answers are not exact"
+            else:
+                remedy = (
+                    "release with error_bars, and epsilon enough for them"
+                    if bars is None
+                    else "release with a larger epsilon"
+                )
             raise ReleaseError(
-                "this release has no error bars, so nobody knows how far replicates should differ; release with "
-                + remedy
+                f"this release has no error bars, so nobody knows how far replicates should differ; {remedy}"
             )
         k = whole_number("k", k, 2, 1000)
         rng = np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))

@@ -22,6 +22,7 @@ from openprior.given import shown
 from openprior.schema.base import Schema
 from openprior.schema.bins import Binned, Integer
 from openprior.schema.columns import Column
+from openprior.schema.summary import reader_labels
 from openprior.tables.lookup import Coder
 
 __all__ = ["allowed_codes", "code_of", "known_name", "marked_codes", "wider_bins"]
@@ -90,7 +91,7 @@ def wider_bins(where: Mapping[str, object], schema: Schema) -> list[str]:
         if isinstance(column, Binned):
             for value in _several(values):
                 label = column.labels[code_of(column, value)]
-                if value is not None and str(value) != label:
+                if value is not None and _code_of_label(column, str(value)) is None:
                     said.append(f"{value} of {name} by '{label}'")
     return said
 
@@ -110,8 +111,9 @@ def known_name(name: object, schema: Schema) -> str:
 def code_of(column: Column, value: Any) -> int:
     """The code of a label, or the one that a value lies in."""
     labels = column.labels
-    if isinstance(value, str) and value in labels:
-        return labels.index(value)
+    spelled = _code_of_label(column, value) if isinstance(value, str) else None
+    if spelled is not None:
+        return spelled
     if value is None:
         if column.missing_code is None:
             raise WorkloadError(
@@ -122,6 +124,15 @@ def code_of(column: Column, value: Any) -> int:
     if code is None:
         raise _unknown(f"column '{column.name}'", value, labels)
     return code
+
+
+def _code_of_label(column: Column, text: str) -> int | None:
+    """The code whose label this is: as it stands, as a reader is shown it ("18 to 29"), or with other spaces."""
+    bare = [label.replace(" ", "") for label in column.labels]
+    for labels, own in ((column.labels, text), (reader_labels(column), text), (bare, text.replace(" ", ""))):
+        if labels.count(own) == 1:
+            return labels.index(own)
+    return None
 
 
 def _code_of_value(column: Column, value: Any) -> int | None:

@@ -1,9 +1,12 @@
 """Which tables errors are asked of follows from the workload, so a certificate that says otherwise is refused."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from openprior.error_bars.asked_tables import (
     CONTRASTS,
@@ -12,11 +15,16 @@ from openprior.error_bars.asked_tables import (
     is_as_asked,
     tables_by_columns,
 )
+from openprior.error_bars.contrasts import contrasts_of
 from openprior.error_bars.error_question import default_share
+from openprior.error_bars.model_answers import answers_of
+from openprior.errors import PrivacyError
+from openprior.models.base import Model
 from openprior.privacy.error_strata import MOST_FACTOR, ROW_STEPS, ErrorStrata
 from openprior.privacy.unit import Unit
-from openprior.questions.workload import Workload, all_marginals, closure
+from openprior.questions.workload import Marginal, Workload, all_marginals, canonical, closure
 from openprior.schema.domain import Domain
+from openprior.tables.table import Table
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 WORK = all_marginals(3).on(DOMAIN)
@@ -34,17 +42,68 @@ def test_all_that_the_workload_implies_is_looked_at() -> None:
 
 
 def test_a_statistic_that_says_what_was_asked_is_right_and_no_other() -> None:
-    right, columns = asked_of((10, 4, 6, 4)), (CONTRASTS, 1, 2, 3)
+    contrasts = 4 * 1 + 6 * 2 + 4 * 3
+    right, columns = asked_of((contrasts, 4, 6, 4)), (CONTRASTS, 1, 2, 3)
     assert is_as_asked(right, columns, WORK.marginals, DOMAIN)
-    assert is_as_asked(asked_of((3, 4, 6, 4)), columns, WORK.marginals, DOMAIN)
     without = ErrorStrata(12, factors_of((4, 6, 4), contrasts=False), (4, 6, 4), (ROW_STEPS,) * 3)
-    assert is_as_asked(without, (1, 2, 3), WORK.marginals, DOMAIN)
-    for tables in ((10, 1, 6, 4), (10, 4, 5, 4), (10, 4, 7, 4), (601, 4, 6, 4), (10, 4, 6, 1 << 62)):
+    assert not is_as_asked(without, (1, 2, 3), WORK.marginals, DOMAIN)
+    for cells in ((1, 6, 4), (4, 5, 4), (4, 7, 4), (4, 6, 1 << 62)):
+        assert not is_as_asked(asked_of((contrasts, *cells)), columns, WORK.marginals, DOMAIN), cells
+    for number in (1, contrasts - 1, contrasts + 1, 600, 601):
+        tables = (number, 4, 6, 4)
         assert not is_as_asked(asked_of(tables), columns, WORK.marginals, DOMAIN), tables
     assert not is_as_asked(replace(right, steps=(64, 64, 64, 1)), columns, WORK.marginals, DOMAIN)
     assert not is_as_asked(replace(right, factors=(1, 1, 1, 1)), columns, WORK.marginals, DOMAIN)
     for others in ((CONTRASTS, 1, 2, 4), (CONTRASTS, 1, 2), (CONTRASTS, 2, 1, 3), (1, 2, 3, 4)):
         assert not is_as_asked(right, others, WORK.marginals, DOMAIN), others
+
+
+def test_columns_that_have_one_value_have_no_contrasts() -> None:
+    """What is asked of a model is what a certificate is held against, with many contrasts and with none."""
+    for domain, work in (
+        (Domain({"a": 1, "b": 1}), 2),
+        (Domain({"a": 1, "b": 3}), 2),
+        (Domain({f"c{i}": 2 for i in range(24)}), 3),
+        (Domain({"a": 700, "b": 900, "c": 2}), 2),
+    ):
+        asked = all_marginals(work).on(domain)
+        pairs = tables_by_columns(asked.marginals, domain, np.random.default_rng(0))
+        model, flat = _Flat(domain), [pair for some in pairs.values() for pair in some]
+        made, _ = contrasts_of(model, flat, domain, {}, 0, np.random.default_rng(1))
+        tables = [*([len(made)] if made else []), *map(len, pairs.values())]
+        factors = factors_of(tables, contrasts=bool(made))
+        statistic = ErrorStrata(12, factors, tuple(tables), (ROW_STEPS,) * len(tables))
+        columns = (*([CONTRASTS] if made else []), *pairs)
+        assert is_as_asked(statistic, columns, asked.marginals, domain)
+
+
+class _Flat(Model):
+    """Every combination as often as any other; or answers that are no numbers."""
+
+    def __init__(self, domain: Domain, total: float = 100.0) -> None:
+        super().__init__(domain, total)
+
+    def answers(self, marginals: Iterable[Iterable[str]]) -> dict[Marginal, NDArray[np.float64]]:
+        asked = [canonical(m, self.domain) for m in marginals]
+        return {m: np.full(size := self.domain.size(m), self.total / size) for m in asked}
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Table:
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, saved: object) -> "_Flat":
+        raise NotImplementedError
+
+
+def test_answers_that_no_table_has_are_cut_and_those_that_are_no_numbers_refused() -> None:
+    for total in (1e300, np.inf):
+        assert answers_of(_Flat(DOMAIN, total), [("a",)])[("a",)].sum() == 2.0**50
+        assert answers_of(_Flat(DOMAIN, -total), [("a",)])[("a",)].sum() == -(2.0**50)
+    with pytest.raises(PrivacyError, match="no numbers"):
+        answers_of(_Flat(DOMAIN, np.nan), [("a",)])
 
 
 def test_groups_of_very_different_sizes_have_factors_that_fit() -> None:

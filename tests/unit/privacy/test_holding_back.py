@@ -177,15 +177,16 @@ def test_it_ends_with_its_block_however_that_ends() -> None:
         assert held == 0 and curator.remaining == curator.rho == whole and curator.epsilon == 1.0
 
 
-def test_one_share_at_a_time() -> None:
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_one_share_at_a_time_also_if_it_is_none(share: float) -> None:
     curator = FakeCurator(TABLE)
-    with curator.holding_back(0.25):
+    with curator.holding_back(share):
         rest = curator.rho
         for holder in (curator, curator.partition(["a"])[(0,)]):
             with pytest.raises(PrivacyError, match="held back already"), holder.holding_back(0.1):
                 pass
         assert curator.rho == rest, "the first share is still held back"
-    with curator.holding_back(0.25):
+    with curator.holding_back(share):
         assert curator.rho == rest
 
 

@@ -9,7 +9,10 @@ import pytest
 
 import openprior as op
 from openprior.errors import OptionError, WorkloadError
-from openprior.releases.estimates import why_none
+from openprior.releases.compared import compared
+from openprior.releases.estimates import remarks_on, why_none
+from openprior.releases.intervals import known_about
+from openprior.releases.quantities import CALIBRATED, MEASURED, Found
 
 SCHEMA = op.Schema.from_toml(
     """
@@ -156,7 +159,7 @@ def test_groups_are_compared_with_one_of_them(made: op.Release, how: str) -> Non
     assert column(found, "standard_error")[1] == 0.0
     if how == "difference":
         errors = column(plain, "standard_error")
-        assert column(found, "standard_error")[0] == pytest.approx(np.hypot(*errors))
+        assert column(found, "standard_error")[0] == pytest.approx(sum(errors))
 
 
 def test_shares_are_compared_value_by_value(made: op.Release) -> None:
@@ -191,7 +194,77 @@ def test_counts_that_were_measured_have_what_measurements_say() -> None:
         for name in ("estimate", "low", "high", "basis"):
             assert column(found, name) == column(answers, name)
     pairs = exact.estimate("count", by="sex", compare="difference")
-    assert column(pairs, "basis") == ["measured"] * 2
+    assert column(pairs, "basis") == ["exact", "measured"], "a group is just itself"
+    (one,) = exact.estimate("count", where={"sex": "M", "city": "a2"}).to_pylist()
+    cells = exact.answers(["sex", "city"]).to_pylist()
+    (cell,) = [c for c in cells if (c["sex"], c["city"]) == ("M", "a2")]
+    assert all(one[name] == cell[name] for name in one)
+    by_city = exact.estimate("count", by="city", where={"sex": "M"}).to_pylist()
+    of_men = [c for c in cells if c["sex"] == "M"]
+    assert [[row[a] for a in ("city", "low", "high")] for row in by_city] == [
+        [c[a] for a in ("city", "low", "high")] for c in of_men
+    ]
+    shares, share = (exact.estimate("share", "city", **more).to_pylist() for more in ({}, {"value": "a2"}))
+    assert share[0]["basis"] == "measured" and share[0]["low"] == shares[1]["low"]
+    assert "one by one" in why_none(exact.estimate("mean", "score", by="sex"))[0]
+
+
+def test_nothing_is_above_a_number_of_rows_that_is_public() -> None:
+    """Also where noise is far larger than the table, and says more rows than there are."""
+    few = PRIVATE.slice(0, 5)
+    over = 0
+    for seed in range(4):
+        made = op.release(
+            few, PUBLIC, schema=SCHEMA, workload=1, epsilon=0.1, delta=1e-6, mechanism="mst", seed=seed
+        )
+        for name in SCHEMA.names:
+            cells = made.answers(name).to_pylist()
+            shares = made.estimate("share", name).to_pylist()
+            over += sum(known.value.max() > 5 for known in [known_about(made.measurements, (name,))] if known)
+            for cell, share in zip(cells, shares, strict=True):
+                assert 0 <= cell["low"] < cell["high"] <= 5
+                assert 0 <= share["low"] <= share["high"] <= 1
+    assert over, "some are measured to be more"
+    unknown = op.release(
+        few,
+        PUBLIC,
+        schema=SCHEMA,
+        workload=1,
+        epsilon=0.1,
+        delta=1e-6,
+        mechanism="mst",
+        relation="add-remove",
+    )
+    assert max(column(unknown.answers("sex"), "high")) > 5
+
+
+def test_sums_and_ratios_of_what_is_never_negative_are_not_either(made: op.Release) -> None:
+    for question, more in ((("sum", "score"), {}), (("ratio", ["score", "age"]), {})):
+        for row in made.estimate(
+            *question, by="city,age" if "sum" in question else "city", **more
+        ).to_pylist():
+            assert 0 <= row["low"] <= row["estimate"] <= row["high"]
+
+
+def test_groups_that_conditions_leave_out_are_not_listed(made: op.Release) -> None:
+    found = made.estimate("count", by="city,sex", where={"land": "a"})
+    assert set(column(found, "city")) == {"a1", "a2"} and found.num_rows == 4
+    lands = made.estimate("mean", "score", by="land", where={"city": "b1"}, compare="difference").to_pylist()
+    assert [(row["land"], row["estimate"]) for row in lands] == [("b", 0.0)]
+    assert column(made.estimate("share", "city", where={"city": ["a1", "b1"]}), "city") == ["a1", "b1"]
+    with pytest.raises(WorkloadError, match="leave out"):
+        made.estimate("count", by="city", where={"land": "a"}, compare="ratio", against={"city": "b1"})
+
+
+def test_labels_that_are_taken_as_numbers_are_said() -> None:
+    schema = op.Schema.from_toml(
+        '[columns.code]\nkind = "categorical"\nvalues = [1, 2]\n[columns.x]\nkind = "integer"\nlow = 0\nhigh = 1\n'
+    )
+    rows = pa.table({"code": [1, 2] * 200, "x": [0, 0, 1, 1] * 100})
+    coded = op.release(rows, rows.slice(1), schema=schema, workload=2, epsilon=3.0, delta=1e-6, seed=0)
+    assert "'code' is categorical" in remarks_on(coded.estimate("mean", "code"))[0]
+    assert remarks_on(coded.estimate("share", "code", by="x")) == []
+    assert remarks_on(coded.estimate("mean", "x", by="code")) == []
 
 
 def test_where_there_is_no_interval_the_table_says_why(made: op.Release) -> None:
@@ -203,7 +276,7 @@ def test_where_there_is_no_interval_the_table_says_why(made: op.Release) -> None
     )
     assert why(bare.estimate("mean", "score", by="sex")).startswith("this release has no error bars")
     wide = made.estimate("mean", "score", by="age,sex,city")
-    assert "age, sex, score, city are together in no marginal" in why(wide)
+    assert "no marginal with age and sex and score and city" in why(wide)
     assert why(made.estimate("mean", "score", by="sex")) == ""
 
 
@@ -296,3 +369,21 @@ def test_intervals_hold_on_average(made: op.Release) -> None:
 def test_clumsy_questions(made: op.Release, question: Any, more: dict[str, Any], said: str) -> None:
     with pytest.raises((WorkloadError, OptionError), match=said):
         made.estimate(*question, **more)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_groups_that_share_a_total_are_off_in_opposite_directions(apart: bool) -> None:
+    """What all have together being exact, one group's error is the other's with another sign; of many groups, each is
+    hardly that of another. Noisy counts of the groups are off by themselves."""
+    basis = MEASURED if apart else CALIBRATED
+    for rows, together in (([50.0, 50.0], 2.0), ([1.0] * 1000, np.sqrt(2)), ([80.0, 10.0, 10.0], None)):
+        groups = len(rows)
+        found = Found(np.arange(groups) + 5.0, *np.ones((3, groups)), np.full(groups, basis))
+        wide = compared(found, np.array(rows), 0, 1, "difference").up
+        assert wide[0] == 0.0
+        if apart:
+            assert wide[1:] == pytest.approx(np.sqrt(2))
+        elif together is not None:
+            assert wide[1:] == pytest.approx(together, rel=1e-3)
+        else:
+            assert (wide[1:] > np.sqrt(2)).all() and (wide[1:] < 2).all()

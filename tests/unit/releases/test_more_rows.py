@@ -268,6 +268,17 @@ def test_labels_come_before_values() -> None:
     )
     for value, code in ((120, 1), (-5, 0), ("18 or more", 1), ("below 18", 0)):
         assert np.flatnonzero(allowed_codes({"x": value}, open_ended)["x"]).tolist() == [code]
+    for value, code in (("[18,65]", None), ("18or more", 1), ("18", 1)):
+        if code is None:
+            with pytest.raises(WorkloadError, match="has no value"):
+                allowed_codes({"x": value}, open_ended)
+        else:
+            assert np.flatnonzero(allowed_codes({"x": value}, open_ended)["x"]).tolist() == [code]
+    spaced = op.Schema.from_toml('[columns.x]\nkind = "categorical"\nvalues = ["a b", "ab", "c d"]\n')
+    for value, code in (("a b", 0), ("ab", 1), ("cd", 2)):
+        assert np.flatnonzero(allowed_codes({"x": value}, spaced)["x"]).tolist() == [code]
+    with pytest.raises(WorkloadError, match="has no value"):
+        allowed_codes({"x": "a  b"}, spaced)
     clipped = op.Schema.from_toml('columns.x = {kind = "integer", low = 3, high = 9, out_of_domain = "clip"}')
     with pytest.raises(WorkloadError, match="no value 10"):
         allowed_codes({"x": 10}, clipped)
@@ -438,4 +449,4 @@ def test_a_value_that_stands_for_its_whole_bin_is_said() -> None:
         made.rows(9, where={"age": [20, "[30, 60]"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made.rows(9, where={"age": "[0, 30)", "children": [1, 2]})
+        made.rows(9, where={"age": ["[0, 30)", "[0,30)", "0 to 29"], "children": [1, 2]})

@@ -157,7 +157,7 @@ def walk(setting: Setting, table: pa.Table, script: list[Draw] | None = None) ->
 
 def _held_back(mechanism: Mechanical) -> float:
     """A share of the budget for error bars, where a release has them: they are a step of every such run."""
-    return 0.0 if getattr(mechanism, "has_exact_bars", True) else _SHARE
+    return 0.0 if getattr(mechanism, "has_exact_bars", False) else _SHARE
 
 
 def _bars(curator: Curator, witness: Witness, model: Any, setting: Setting, held: float) -> str:
