@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import openprior as op
 from benchmarks.accuracy import DELTA
-from benchmarks.intervals import opened
+from benchmarks.intervals import ALONE, opened
 from benchmarks.lines import Lines
 from openprior.errors import OpenPriorWarning
 from openprior.releases.group_tables import numbers_of_codes
@@ -23,7 +23,7 @@ from openprior.tables.encode import encode_table
 from openprior.tables.table import Table
 
 PAIRS = ("ADULT, 25 % women", "ACS 2018 to 2019")
-MECHANISMS = {"tilt": op.Tilt(), "mst": op.Mst()}
+MECHANISMS = {"tilt": op.Tilt(), "tilt, no public table": op.Tilt(), "mst": op.Mst()}
 EPSILONS = (0.1, 1.0, 10.0)
 EACH, FEWEST, LARGE, SEEDS = 200, 50, 2000, 5
 KINDS = ("mean", "share", "difference")
@@ -197,7 +197,7 @@ def main(wanted: list[str]) -> None:
                 for seed in range(seeds):
                     made = op.release(
                         questions.private,
-                        questions.public if name != "mst" else None,
+                        None if name in ALONE else questions.public,
                         schema=questions.schema,
                         workload=questions.work,
                         epsilon=epsilon,

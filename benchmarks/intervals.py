@@ -34,6 +34,7 @@ SOME = ("TITANIC", "ADULT, 25 % women", "ACS 2018 to 2019")
 METHODS: dict[str, tuple[Any, int, tuple[str, ...]]] = {
     "tilt": (op.Tilt(), 5, tuple(PAIRS)),
     "jam-pgm": (op.JamPgm(), 5, SOME),
+    "tilt, no public table": (op.Tilt(), 5, SOME),
     "aim": (op.Aim(), 5, SOME),
     "mst": (op.Mst(), 5, SOME),
     "pmw-pub": (op.PmwPub(), 5, SOME),
@@ -41,6 +42,8 @@ METHODS: dict[str, tuple[Any, int, tuple[str, ...]]] = {
     "hierarchy": (op.Hierarchy(levels=(("PUMA",),)), 5, SOME[2:]),
 }
 """The mechanism, how many seeds, and on which pairs."""
+ALONE = ("tilt, no public table", "aim", "mst")
+"""Without a public table."""
 RAW = "tilt, raw bars"
 EPSILONS = (0.1, 1.0, 10.0)
 STRATA = (0.0, 0.5, 2.0, 5.0, 20.0, 100.0)
@@ -85,17 +88,16 @@ class Measured:
         truth = count_table(encode_table(self.private, self.schema), self.marginals)
         self.truth = np.concatenate([truth[m] for m in self.marginals])
 
-    def run(self, mechanism: Any, epsilon: float, seed: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def run(self, name: str, epsilon: float, seed: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Coverage, half-lengths, share of cells with an interval, and share of ρ."""
-        with_public = mechanism.name not in ("aim", "mst")
         made = op.release(
             self.private,
-            self.public if with_public else None,
+            None if name in ALONE else self.public,
             schema=self.schema,
             workload=self.work,
             epsilon=epsilon,
             delta=DELTA,
-            mechanism=mechanism,
+            mechanism=METHODS[name][0],
             seed=seed,
         )
         parts = numbers_of(made.model, made.measurements, self.marginals, made.error_bars)
@@ -152,14 +154,14 @@ def main(wanted: list[str]) -> None:
     pairs = [p for p in PAIRS if p in wanted] or list(PAIRS)
     methods = [m for m in METHODS if m in wanted] or list(METHODS)
     for name in methods:
-        mechanism, seeds, where = METHODS[name]
+        _, seeds, where = METHODS[name]
         seeds = seeded[0] if seeded else seeds
         for pair in pairs:
             if pair not in where:
                 continue
             measured = Measured(pair)
             for epsilon in budgets:
-                found = [measured.run(mechanism, epsilon, seed) for seed in range(seeds)]
+                found = [measured.run(name, epsilon, seed) for seed in range(seeds)]
                 TABLE.put((pair, name, f"{epsilon:g}"), cells_of([own for own, _ in found], seeds), order())
                 raw = [r for _, r in found if r is not None]
                 if raw and name == "tilt":
