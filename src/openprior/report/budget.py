@@ -101,10 +101,9 @@ def _segments(steps: tuple[Step, ...]) -> tuple[Segment, ...]:
 def _tip(steps: list[Step], width: float) -> str:
     first, last = steps[0], steps[-1]
     if len(steps) == 1:
-        return (
-            f"Step {first.number}: {GROUPS[first.group].lower()}, {first.what}. "
-            f"{first.noise}, {percent(width)} of the budget"
-        )
+        group = GROUPS[first.group].lower()
+        what = group if first.what in group else f"{group}, {first.what}"
+        return f"Step {first.number}: {what}. {first.noise}, {percent(width)} of the budget"
     cost = math.fsum(s.cost for s in steps)
     return (
         f"Steps {first.number} to {last.number}: {GROUPS[first.group].lower()}, {len(steps)} times. "

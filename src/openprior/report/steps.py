@@ -31,7 +31,7 @@ GROUPS = {
     "drawn": "Drawing questions that were answered badly",
     "regression": "Learning what tells private rows from public ones",
     "score": "Measuring an error",
-    "errors": "Measuring errors",
+    "errors": "Measuring how wrong the answers are",
 }
 """What a step can be; the keys also name its colour."""
 

@@ -61,6 +61,7 @@ def test_measuring_the_error_is_a_step_of_its_own_and_the_bar_adds_up(mechanism:
     assert last.start + last.width == pytest.approx(budget.spent / budget.limit)
     said = render(release)
     assert "Measuring how wrong the answers are" in said
+    assert ": measuring how wrong the answers are. " in said
     assert "the last one measures how wrong the answers are" in said
     assert "Measuring an error" not in said
 
