@@ -22,8 +22,8 @@ HEADER = f"""# What error bars cost
 
 The workload error of `tilt`'s answers (mean over marginals of Σ|count − estimate|, as a share of the rows) without \
 error bars (`error_bars=0`) and with the share of the budget that a release takes by itself; mean ± standard error \
-over the seeds. *More*: by how many percent it is larger with them, from seed to seed. All 3-way marginals, of ACS \
-all pairs; \
+over the seeds. *More*: by how many percent the mean is larger with them, ± the standard error of that (the same seeds \
+with and without). All 3-way marginals, of ACS all pairs; \
 δ = {DELTA:g}; replace-one. By `python -m benchmarks.error_bars_cost`.
 
 | pair | ε | seeds | share of ρ | without | with | more |
@@ -72,8 +72,9 @@ def main(wanted: list[str]) -> None:
                 [(pair_of.error(epsilon, s, 0)[0], *pair_of.error(epsilon, s, None)) for s in range(seeds)]
             )
             without, with_, share = found.T
-            more = 100 * (with_ / without - 1)
-            told = f"{more.mean():+.1f} ± {more.std(ddof=1) / np.sqrt(seeds):.1f} %"
+            ratio = with_.mean() / without.mean()
+            spread = (with_ - ratio * without).std(ddof=1) / np.sqrt(seeds) / without.mean()
+            told = f"{100 * (ratio - 1):+.1f} ± {100 * spread:.1f} %"
             cells = [str(seeds), f"{share.mean():.3f}", mean_and_error(without), mean_and_error(with_), told]
             TABLE.put((pair, f"{epsilon:g}"), cells, order)
 
