@@ -79,7 +79,19 @@ class CurvePrior:
 TELLING = CurvePrior(
     height=0.0, height_sd=0.17, slope=0.0, slope_sd=0.03, walk_sd=0.08, missed=0.8, own_walk_sd=0.1
 )
-"""For models that say how sure they are: around what follows from that."""
+"""For models that began with a public table and say how sure they are: around what follows from that."""
+TELLING_ALONE = CurvePrior(
+    height=0.0,
+    height_sd=0.25,
+    slope=0.06,
+    slope_sd=0.1,
+    walk_sd=0.15,
+    slope_per_noise=0.03,
+    missed=0.8,
+    other_sd=0.35,
+    own_walk_sd=0.2,
+)
+"""For those that did not, and still say it: they know of noise, but not of what they never looked at."""
 WITH_PUBLIC = CurvePrior(
     height=0.2,
     height_sd=0.35,
@@ -163,7 +175,8 @@ def worlds_before(
     """What may be, and how likely each is: that things are as with other tables, or the public table is foreign."""
     noise = float(np.log(known.noise))
     if known.own is not None:
-        belief = Belief.around(TELLING, _told(known.own, noise), columns, sizes)
+        prior = TELLING if known.public else TELLING_ALONE
+        belief = Belief.around(prior, _told(known.own, noise) + _expected(prior, noise), columns, sizes)
     else:
         prior = WITH_PUBLIC if known.public else WITHOUT
         belief = Belief.around(prior, _expected(prior, noise), columns, sizes)
