@@ -52,6 +52,17 @@ def test_a_models_word_counts_more_the_larger_the_cells_are() -> None:
     assert (np.diff(more) >= -1e-12).all() and 0 < more[0] < 0.1 and more[-1] == pytest.approx(0.56, abs=1e-3)
 
 
+def test_a_models_word_is_believed_less_without_a_public_table() -> None:
+    word, large = Own((3.0, 30.0, 300.0), (2.0, 6.0, 20.0)), np.log(20.0) <= KNOTS
+    for noise, higher in ((0.1, -0.2), (1.0, 0.1), (10.0, 0.4)):
+        beside, alone = (
+            worlds_before([1], [SPARSE], Beforehand(p, noise, word))[0][1] for p in (True, False)
+        )
+        more = (alone.mean - beside.mean)[large]
+        assert (more >= higher).all() and (more <= higher + 0.4).all(), "the more noise, the less"
+        assert (np.diag(alone.covariance) > 2 * np.diag(beside.covariance))[large].all()
+
+
 def test_means_within_large_groups_are_known_less_well_than_their_counts() -> None:
     groups = sizes((5.0, 60), (100.0, 20)), SPARSE
     precise = Own((3.0, 30.0, 300.0), (1.0, 2.0, 4.0))
