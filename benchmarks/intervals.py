@@ -55,7 +55,8 @@ All cells of the workload, by how many rows the release estimates: all 3-way mar
 Then for each stratum: how many percent of the intervals hold the private count, mean over the seeds; (the worst \
 seed); ± the mean half-length of the intervals, in rows. "{RAW}" are 1.96 of the standard errors that tilt states by \
 itself, and half a row, for comparison: the same cells of the same runs. `aim` and `mst` have no public table. A – \
-stands where a stratum has no more than 20 cells. By `python -m benchmarks.intervals`.
+stands where a stratum has no more than 20 cells. What bars expect beforehand was chosen on these same pairs. By \
+`python -m benchmarks.intervals`.
 
 | pair | method | ε | seeds | with | share | {" | ".join(NAMES)} |
 |---|---|---|---|---|---|{"---|" * len(NAMES)}

@@ -103,7 +103,7 @@ def written(values: Any) -> bytes:
     values = copy.deepcopy(values)
     if isinstance(values, dict):
         with contextlib.suppress(OpenPriorError, KeyError, TypeError, ValueError, AttributeError):
-            names = {f.name for f in dataclasses.fields(Certificate)} - {"events", "files"}
+            names = {f.name for f in dataclasses.fields(Certificate)} - {"events", "files", "rows"}
             facts = {name: values[name] for name in names}
             events = tuple(map(event_from_dict, values["events"]))
             values["statement"] = Certificate(**facts, events=events).statement

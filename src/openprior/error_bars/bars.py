@@ -55,7 +55,7 @@ class Bars:
     low: Floats
     high: Floats
 
-    def among(self, rows: float | None, estimate: Floats) -> "Bars":
+    def among(self, rows: int | None, estimate: Floats) -> "Bars":
         """Where so many rows are known to be all."""
         low, high = among(rows, estimate, self.low, self.high)
         return replace(self, low=low, high=high)

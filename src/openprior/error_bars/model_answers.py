@@ -22,4 +22,5 @@ def answers_of(model: Model, marginals: Sequence[Marginal]) -> Mapping[Marginal,
     answers = model.answers(marginals)
     if any(np.isnan(answers[m]).any() for m in marginals):
         raise PrivacyError(f"a model of {type(model).__name__} gives answers that are no numbers")
-    return {m: np.clip(answers[m], -(most := _MOST_ROWS / len(answers[m])), most) for m in marginals}
+    most = {m: _MOST_ROWS / len(answers[m]) for m in marginals}
+    return {m: np.clip(answers[m], -most[m], most[m]) for m in marginals}

@@ -8,11 +8,11 @@ __all__ = ["among"]
 Floats = NDArray[np.float64]
 
 
-def among(rows: float | None, value: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def among(rows: int | None, value: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """The interval, cut at so many rows above; a value beyond counts as all of them below, so that an unlucky draw does
     not look like certainty. As it is where nobody knows how many rows there are.
 
-    >>> low, high = among(5.0, np.array([9.0, 2.0]), np.array([6.0, 0.0]), np.array([12.0, 5.5]))
+    >>> low, high = among(5, np.array([9.0, 2.0]), np.array([6.0, 0.0]), np.array([12.0, 5.5]))
     >>> low.tolist(), high.tolist()
     ([2.0, 0.0], [5.0, 5.0])
     """

@@ -36,7 +36,8 @@ FORMAT = 5
 """Of a release folder and its certificate; one more whenever what is written in either changes."""
 _READ = (2, 3, 4, FORMAT)
 """The formats that are read. In 2 a release had all its rows in one file, and all answers in another, and no prior; up
-to 3 any ε-DP step was charged ρ = ε²/2, which is more than it costs; up to 4 no errors were measured."""
+to 3 any ε-DP step was charged ρ = ε²/2, which is more than it costs; up to 4 no errors were measured, and the number of
+rows was not said."""
 SECURE, NOT_PRIVATE = "secure", "NOT PRIVATE (seeded noise)"
 """What a certificate says of its noise."""
 _VERSIONS = ("python", "openprior", "opendp", "numpy", "pyarrow")
@@ -82,6 +83,8 @@ class Certificate(Shown):
     """What people say about it: the report opens with that."""
     prior: Mapping[str, str] = field(default_factory=dict)
     """If it began with a prior that was kept: SHA-256 of that and of its public rows, and what version learnt it."""
+    rows: int | None = None
+    """How many rows of the private table were counted, where that is public."""
     files: Mapping[str, FileSeal] = field(default_factory=dict, compare=False, repr=False)
     """In a folder: what every other file of it must be, by name."""
     format: int = field(default=FORMAT, compare=False, repr=False)
@@ -277,6 +280,8 @@ class Certificate(Shown):
         }
         if self.format == _READ[0]:
             del values["prior"]
+        if self.rows is None:
+            del values["rows"]
         text = {**values, "statement": self.statement}
         return json.dumps(text, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -339,12 +344,15 @@ def _read(values: object) -> Certificate:
         values_inside=_inside(record.record("values_inside")),
         description=Description.from_record(record.record("description")),
         prior={} if format == _READ[0] else _prior(record.record("prior")),
+        rows=record.whole("rows", least=1) if format == FORMAT and "rows" in record else None,
         files=seals_from(record.record("files")),
         format=format,
     )
     record.end()
     if certificate.delta >= 1:
         raise PrivacyError("the certificate: delta must be below 1")
+    if certificate.rows is not None and not certificate.unit.n_is_public:
+        raise PrivacyError("the certificate: the number of rows is private under add-remove")
     if statement != certificate.statement:
         raise PrivacyError("the certificate: its statement is not what its numbers say")
     return certificate

@@ -85,7 +85,7 @@ def estimated(
     table = group_table(asked.model, schema, groups, names, allowed)
     values = None if value is None else marked_codes(names[0], value, schema)[1]
     fixed = {a: int(np.argmax(marked)) for a, marked in allowed.items() if marked.sum() == 1}
-    of_all = what == "share" and table.marginal == names and not allowed and asked.rows_known
+    of_all = what == "share" and table.marginal == names and not allowed and asked.rows == asked.model.total
     if what == "count" and table.marginal and _are_cells(groups, allowed, fixed, schema):
         found = as_answered(asked, groups, table.marginal, fixed)
     elif of_all and (values is None or values.sum() == 1):

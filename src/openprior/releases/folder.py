@@ -182,6 +182,10 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     for event in certificate.events:
         _check_event(event, schema)
     format = _format(certificate.files)
+    measurements = Measurements.load(
+        folder / f"{_MEASUREMENTS}.{format}", schema, certificate.events, certificate.rows
+    )
+    measurements.check(certificate.events)
     work = _workload(_read_json(folder / "workload.json"), schema)
     public = None
     if _PUBLIC in certificate.files:
@@ -191,9 +195,6 @@ def _read_files(folder: Path, certificate: "Certificate") -> dict[str, Any]:
     model = load_model(folder / "model")
     if model.domain != schema.domain:
         raise ReleaseError("its certificate, its schema and its model do not belong together")
-    rows = model.total if certificate.unit.n_is_public else None
-    measurements = Measurements.load(folder / f"{_MEASUREMENTS}.{format}", schema, certificate.events, rows)
-    measurements.check(certificate.events)
     return {
         "synthetic": synthetic,
         "model": model,

@@ -48,7 +48,7 @@ class Known:
     """95 % interval of the true count, which is not negative: cut at 0 below, and a value below 0 counts as 0 above, so
     that an unlucky draw does not look like certainty."""
 
-    def among(self, rows: float | None) -> "Known":
+    def among(self, rows: int | None) -> "Known":
         """Where so many rows are known to be all."""
         low, high = among(rows, self.value, self.low, self.high)
         return replace(self, low=low, high=high)

@@ -57,7 +57,7 @@ class Counted:
 class Measurements:
     """All measurements of a release, in order."""
 
-    def __init__(self, domain: Domain, items: Iterable[Measurement], rows: float | None = None) -> None:
+    def __init__(self, domain: Domain, items: Iterable[Measurement], rows: int | None = None) -> None:
         """`domain` has the columns and the levels above them; `rows` is how many rows there are, if that is public."""
         self.domain, self._items, self.rows = domain, tuple(items), rows
 
@@ -139,7 +139,7 @@ class Measurements:
 
     @staticmethod
     def load(
-        path: Path, schema: Schema, events: Sequence[Event] = (), rows: float | None = None
+        path: Path, schema: Schema, events: Sequence[Event] = (), rows: int | None = None
     ) -> "Measurements":
         """From the file, of which every column must be just what the measurements give; `events`: the certificate's."""
         if path.suffix == ".csv":

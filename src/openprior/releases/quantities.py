@@ -52,8 +52,8 @@ class Asked:
     model: Model
     schema: Schema
     bars: ErrorBars | None
-    rows_known: bool
-    """Whether the number of rows is public."""
+    rows: int | None
+    """How many rows the private table has, where that is public."""
     is_exact: bool
     """Whether the noise of every answer is known exactly, so that no errors were measured."""
     codes: Callable[[], Table]
@@ -92,14 +92,14 @@ def counts_of(asked: Asked, table: GroupTable, rows: Floats) -> Found:
     """How many rows every group has."""
     bars = asked.bars
     nothing = np.full(len(rows), np.nan)
-    if not table.marginal and asked.rows_known:
-        exact = np.zeros(len(rows))
-        return Found(rows, exact, exact, exact, np.full(len(rows), EXACT))
+    if not table.marginal and asked.rows is not None:
+        exact = np.zeros(1)
+        return Found(np.array([float(asked.rows)]), exact, exact, exact, np.array([EXACT]))
     if not table.marginal or bars is None or not bars.tells(table.marginal):
         return Found(rows, nothing, nothing, nothing)
     known = [c for c in bars.columns if c > 0]
     around = bars.around(rows, min(known, key=lambda c: abs(c - len(table.marginal))))
-    around = around.among(asked.model.total if asked.rows_known else None, rows)
+    around = around.among(asked.rows, rows)
     return Found(rows, around.standard_error, rows - around.low, around.high - rows)
 
 
@@ -148,7 +148,7 @@ def shares(asked: Asked, table: GroupTable, values: Flags | None) -> Found:
 
 
 def shares_of_all(asked: Asked, name: str, code: int | None = None) -> Found:
-    """Of each value among all rows, whose number is public: its count, over that; or of one value alone."""
+    """Of each value among all rows, if the model has as many as there are: its count, over that; or of one value."""
     inside = slice(None) if code is None else slice(code, code + 1)
     estimate, error, low, high, basis = (part[inside] for part in asked.cells((name,)))
     n = max(asked.model.total, 1e-9)

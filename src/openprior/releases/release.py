@@ -390,6 +390,7 @@ def _released(
             )
         view = None if public is None else view_of(public, rows.compared, session.schema)
         said = _remarks(session, work, rows.counts, view)
+        n = session.curator.n if session.unit.n_is_public else None
         result = Release(
             synthetic=rows.synthetic,
             model=model,
@@ -397,14 +398,11 @@ def _released(
                 certify(session, values_inside=rows.values_inside),
                 description=description,
                 prior={} if kept is None else kept.recorded,
+                rows=n,
             ),
             schema=session.schema,
             workload=work,
-            measurements=Measurements(
-                session.schema.full_domain,
-                session.account.measurements,
-                model.total if session.unit.n_is_public else None,
-            ),
+            measurements=Measurements(session.schema.full_domain, session.account.measurements, n),
             public=view,
             error_bars=bars,
             codes=rows.codes,

@@ -152,7 +152,7 @@ class Release(Shown):
             self.model,
             self.schema,
             self.error_bars,
-            self.certificate.unit.n_is_public,
+            self.certificate.rows,
             self._is_exact,
             lambda: self.codes,
             lambda name: column_values(self.synthetic, name),

@@ -1,7 +1,6 @@
 """By what size of its cells a model's errors go: what noise above a cell may hide is counted in."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from openprior.releases.measurements import Measurements
 from openprior.schema.domain import Domain
 from openprior.tables.encode import encode_table
 from openprior.tables.table import Table
+from tests.answering import Answering
 from tests.conftest import arrow, random_table
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ DOMAIN = Domain({"a": 4, "b": 2, "c": 2})
 C = np.array([0.25, 0.75])
 
 
-class Dense(Model):
+class Dense(Answering):
     """The whole table."""
 
     def __init__(self, counts: Floats) -> None:
@@ -40,16 +40,6 @@ class Dense(Model):
         asked = [canonical(m, self.domain) for m in marginals]
         away = [tuple(i for i, a in enumerate(self.domain) if a not in m) for m in asked]
         return {m: self.counts.sum(axis=axes).reshape(-1) for m, axes in zip(asked, away, strict=True)}
-
-    def sample(self, rows: int, rng: np.random.Generator) -> Table:
-        raise NotImplementedError
-
-    def save(self, folder: Path) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def load(cls, saved: object) -> "Dense":
-        raise NotImplementedError
 
 
 AB = np.array([[400.0, 100.0], [0.0, 300.0], [60.0, 40.0], [60.0, 40.0]])

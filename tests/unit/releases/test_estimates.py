@@ -238,6 +238,32 @@ def test_nothing_is_above_a_number_of_rows_that_is_public() -> None:
     assert max(column(unknown.answers("sex"), "high")) > 5
 
 
+def test_the_number_of_rows_is_the_table_s_also_where_a_model_has_another(tmp_path: Any) -> None:
+    """Totals that are rounded group by group lose or gain rows."""
+    each = op.Hierarchy(levels=(("land",), ("city",)), rounding="each")
+    made = op.release(
+        PRIVATE, PUBLIC, schema=SCHEMA, workload=2, epsilon=0.1, delta=1e-6, mechanism=each, seed=0
+    )
+    assert made.model.total != N, "or this shows nothing"
+    for release in (made, op.open_release(made.save(tmp_path / "r"))):
+        assert release.certificate.rows == release.measurements.rows == N
+        (count,) = release.estimate("count").to_pylist()
+        assert (count["estimate"], count["low"], count["basis"]) == (N, N, "exact")
+        assert set(column(release.estimate("share", "city"), "basis")) == {"calibrated"}
+    unknown = op.release(
+        PRIVATE,
+        schema=SCHEMA,
+        workload=1,
+        epsilon=3.0,
+        delta=1e-6,
+        mechanism="mst",
+        relation="add-remove",
+        seed=0,
+    )
+    assert unknown.certificate.rows is None and '"rows":' not in unknown.certificate.to_json()
+    assert column(unknown.estimate("count"), "basis") == ["none"]
+
+
 def test_sums_and_ratios_of_what_is_never_negative_are_not_either(made: op.Release) -> None:
     for question, more in ((("sum", "score"), {}), (("ratio", ["score", "age"]), {})):
         for row in made.estimate(

@@ -18,13 +18,13 @@ FREE = re.compile(
     r"|description\.\w+|description: \w+ and \w+ swapped"
     r"|events swapped at \d+|events\.\d+\.(candidates|charged|regularisation|groups)"
     r"|events\.\d+: (factors and tables|tables and steps) swapped|events\.\d+\.factors swapped at \d+"
-    r"|events\.\d+ without with_replacement|rho|format)\b"
+    r"|events\.\d+ without with_replacement|rho|format|rows| without rows)\b"
 )
 """What says nothing of the promise: names, titles, options, remarks, how many candidates there were and whether they
 were replaced, a regression's λ, which its numbers are scaled by, which values were merged (a CSV has no room for it),
 which of the numbers that are multiplied with each other is which, of errors; in which order steps were taken that cost
-the same in any; numbers changed within the last digits; and the format, where nothing costs otherwise in the one
-before."""
+the same in any; numbers changed within the last digits; how many rows there were; and the format, where nothing costs
+otherwise in the one before."""
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +167,9 @@ def test_bytes_of_a_certificate(folders: dict[str, Path]) -> None:
         ({"created": "yesterday"}, "created must be"),
         ({"versions": {}}, "python is missing"),
         ({"more": 1}, "unknown field"),
+        ({"rows": 0}, "rows must be"),
+        ({"rows": 5.0}, "rows must be"),
+        ({"rows": None}, "rows must be"),
         ({"format": 1.0}, "format must be"),
         ({"format": True}, "format must be"),
         ({"events": {}}, "events must be"),
@@ -181,6 +184,15 @@ def test_what_no_certificate_says(folders: dict[str, Path], change: dict[str, An
     for kind in KINDS:
         values = {**json.loads(text_of(folders[kind])), **change}
         assert re.search(said, refusal(written(values)))
+
+
+def test_a_number_of_rows_that_is_private_is_in_no_certificate(folders: dict[str, Path]) -> None:
+    all_values = [json.loads(text_of(folders[kind])) for kind in KINDS]
+    private = [values for values in all_values if values["relation"] == "add-remove"]
+    assert 0 < len(private) < len(KINDS)
+    for values in private:
+        assert "rows" not in values
+        assert "rows is private" in refusal(written({**values, "rows": 7}))
 
 
 def test_a_statement_that_the_numbers_do_not_give(folders: dict[str, Path]) -> None:

@@ -1,6 +1,7 @@
 """Releases with rows in parts: what is written, opened, counted, copied and refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,7 @@ def test_folders_of_former_formats_are_read(tmp_path: Path) -> None:
     made(folder)
     text = (folder / CERTIFICATE).read_text(encoding="utf-8")
     assert f'"format": {FORMAT},' in text
+    text = re.sub(r' "rows": \d+,\n', "", text)  # which former ones did not say
     for former in (4, 3):  # folders were the same without error bars
         renamed = text.replace(f'"format": {FORMAT},', f'"format": {former},', 1)
         (folder / CERTIFICATE).write_text(renamed, encoding="utf-8", newline="\n")
